@@ -1,0 +1,68 @@
+"""What a person or a supervisor asks of a sink: is it well, what has it done, what can it do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Health(Enum):
+    """How a sink is."""
+
+    HEALTHY = "healthy"
+    DEGRADED = "degraded"  # it goes on, and somebody should look
+    UNHEALTHY = "unhealthy"  # it does not go on
+
+
+@dataclass(frozen=True, slots=True)
+class HealthStatus:
+    """How a sink is, why, and what to do."""
+
+    health: Health
+    reason: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a sink can do."""
+
+    exactly_once: bool
+    idempotent: bool = True
+    upsert: bool = True
+    partitioned: bool = True
+    changelog: bool = True
+    schema_evolution: bool = True
+
+
+@dataclass(slots=True)
+class SinkMetrics:
+    """What a sink has done since it was opened."""
+
+    rows_written: int = 0
+    rows_flushed: int = 0
+    bytes_written: int = 0
+    flushes: int = 0
+    commits: int = 0
+    epochs_skipped: int = 0
+    epochs_empty: int = 0
+    epochs_rolled_back: int = 0
+    batches_rewritten: int = 0
+    data_files_written: int = 0
+    delete_files_written: int = 0
+    conflicts: int = 0
+    unknown_answers: int = 0
+    foreign_rows: int = 0
+    foreign_snapshots: int = 0
+    errors: int = 0
+    last_flush_ms: float = 0.0
+    last_commit_ms: float = 0.0
+    last_catalog_ms: float = 0.0
+    last_snapshot_id: int | None = None
+    frontier: int = 0
+    open_ms: float = 0.0
+
+    @property
+    def records_per_second(self) -> float:
+        """Rows that reached files, over the time since the sink was opened."""
+        return self.rows_flushed / self.open_ms * 1000 if self.open_ms > 0 else 0.0

@@ -1,0 +1,481 @@
+"""IcebergSink: exactly-once epochs into an Iceberg table, in one process, without Spark.
+
+    open ─▶ begin_epoch ─▶ write_batch … ─▶ commit_epoch ─▶ begin_epoch …          ─▶ close
+                 │                               │
+                 └────────── rollback_epoch ◀────┘
+
+    with IcebergSink.from_options({"namespace": "shop", "table.name": "orders"}) as sink:
+        if sink.begin_epoch(1):
+            sink.write_batch(rows)
+            sink.commit_epoch(1)
+
+Each epoch that has changes becomes one snapshot, all of it or nothing. An epoch that is in the table is
+skipped however often it is sent again, because the table itself remembers the last one: kill the process
+anywhere, start it again, and send again what you are not sure of. Of two processes on one sink, the older
+stops with `Fenced`.
+
+The times of this sink are epoch numbers: committing epoch n moves the frontier to n + 1.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog
+
+from calve.config.sink import Delivery, ForeignRows, Mode, NullKeys, SinkConfig
+from calve.model.batch import Batch
+from calve.model.errors import (
+    CalveError,
+    CommitConflict,
+    CommitUnknown,
+    Diverged,
+    Fenced,
+    PremiseBroken,
+    SinkState,
+    TableError,
+    TableMissing,
+)
+from calve.model.errors import Gap
+from calve.model.file import FileKind
+from calve.model.time import TIME_MAX, check_time
+from calve.protocol.mint import settle
+from calve.protocol.retry import RetryPolicy
+from calve.runtime.clock import Clock, SystemClock
+from calve.runtime.coordinator import Coordinator, Identity
+from calve.runtime.epoch import Epoch
+from calve.runtime.health import Capabilities, Health, HealthStatus, SinkMetrics
+from calve.runtime.rows import arrive
+from calve.table.build import Ready
+from calve.table.catalogs import open_catalog
+from calve.table.commit import load
+from calve.table.create import Wanted, check_table, create_table
+from calve.table.schema import to_arrow
+from calve.writer.spill import sweep
+
+_log = logging.getLogger("calve.sink")
+
+_SOURCE = "epoch"
+_REWRITES_MAX = 5
+"""How often a batch is written again because the table changed under it, before the epoch fails."""
+
+
+class State(Enum):
+    """Where a sink is in its life."""
+
+    CREATED = "created"
+    OPEN = "open"
+    FAILED = "failed"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """What one call took in."""
+
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpochResult:
+    """What became of an epoch."""
+
+    epoch: int
+    snapshot_id: int | None
+    """The snapshot that it is; `None` for an epoch that was skipped or had no changes."""
+    skipped: bool = False
+    """It was in the table already."""
+    rows: int = 0
+    files: int = 0
+    milliseconds: float = 0.0
+
+
+class IcebergSink:
+    """A sink for one table. Not for several threads at once."""
+
+    def __init__(self, config: SinkConfig, *, clock: Clock | None = None, catalog: Catalog | None = None) -> None:
+        self.config = config
+        self._clock = clock or SystemClock()
+        self._catalog = catalog
+        self._state = State.CREATED
+        self._failure: CalveError | None = None
+        self._coordinator: Coordinator | None = None
+        self._epoch: Epoch | None = None
+        self._skipping: int | None = None
+        self._last_seen = -1
+        self._opened_at = 0.0
+        self._metrics = SinkMetrics()
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, object]) -> Self:
+        """A sink from option names such as `'table.name'`; the list stands in docs/options.md."""
+        return cls(SinkConfig.from_options(options))
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<IcebergSink {self.config.table_name} {self._state.value}>"
+
+    # -- life ----------------------------------------------------------------------------------
+
+    def open(self) -> Self:
+        """Connect, check the table against the configuration, and claim the sink.
+
+        A table that is not there yet is created with the first rows. From the claim on, an older run of the
+        same sink can commit nothing more.
+        """
+        if self._state is not State.CREATED:
+            raise SinkState(f"{self!r} cannot be opened", hint="Make a new sink for another run.")
+        if self._catalog is None:
+            self._catalog = open_catalog(self.config.catalog)
+        sweep(self._spill_folder())
+        self._opened_at = self._clock.ticks_ms()
+        try:
+            table = load(self._catalog, self.config.identifier)
+        except TableMissing:
+            _log.info("%s is not there yet; it is created with the first rows", self.config.table_name)
+        else:
+            check_table(table, self._wanted(pa.schema([])))
+            self._claim(self._catalog)
+        self._state = State.OPEN
+        return self
+
+    def close(self) -> None:
+        """Let go. An open epoch is rolled back: half an epoch is nothing."""
+        if self._state is State.CLOSED:
+            return
+        if self._epoch is not None:
+            _log.warning("closing: epoch %s is open and is rolled back", self._epoch.number)
+            self._discard_epoch()
+        self._state = State.CLOSED
+
+    # -- epochs --------------------------------------------------------------------------------
+
+    def begin_epoch(self, epoch: int, *, after: int | None = None) -> bool:
+        """Begin an epoch. True: write it. False: it is in the table already and is skipped; whatever is
+        written to it is dropped and counted, and committing it does nothing.
+
+        Epochs grow and may leave numbers out. `after` is the epoch before, if the caller knows it: a table
+        that ends earlier than that has lost something, and the epoch is refused with `Gap`.
+        """
+        self._check_open()
+        check_time(epoch, "epoch")
+        if epoch >= TIME_MAX:
+            raise SinkState(f"epoch {epoch} is the last number there is", hint="Begin with small numbers.")
+        if self._epoch is not None or self._skipping is not None:
+            raise SinkState(
+                f"epoch {self._current()} is still open, so {epoch} cannot begin",
+                hint="Commit it or roll it back first.",
+            )
+        frontier = self._frontier()
+        if after is not None and after >= max(frontier, self._last_seen + 1):
+            raise Gap(
+                f"{self.config.table_name} ends before epoch {frontier}, but epoch {epoch} follows {after}",
+                hint=f"Send the epochs from {frontier} on again.",
+            )
+        if epoch < frontier and self.config.delivery is Delivery.EXACTLY_ONCE:
+            self._skipping = epoch
+            self._metrics.epochs_skipped += 1
+            _log.info("epoch %s is in %s already: skipped", epoch, self.config.table_name)
+            return False
+        if epoch <= self._last_seen and self.config.delivery is Delivery.EXACTLY_ONCE:
+            raise SinkState(
+                f"epoch {epoch} comes after epoch {self._last_seen}", hint="Epochs grow: send them in their order."
+            )
+        upper = max(epoch, frontier) + 1
+        self._epoch = Epoch(
+            self.config, epoch, Batch(frontier, upper), self._spill_folder(), self._worker(), self._clock
+        )
+        return True
+
+    def write_batch(self, rows: pa.RecordBatch | pa.Table) -> WriteResult:
+        """Take rows of the open epoch in. In upsert and changelog mode a column of ops (`_op`) may say what
+        happened to each; without it every row is an upsert. Rows that do not fit are refused before any
+        of this call is kept."""
+        self._check_open()
+        if self._skipping is not None:
+            return WriteResult(0, 0)
+        epoch = self._open_epoch()
+        if epoch.ready is not None:
+            raise SinkState(
+                f"epoch {epoch.number} is being committed and takes no more rows",
+                hint="Commit it again until it is in the table, then begin the next.",
+            )
+        if rows.num_rows == 0:
+            return WriteResult(0, 0)
+        with self._counting_errors():
+            coordinator = self._coordinator or self._create_table(epoch, rows)
+            before = self._clock.ticks_ms()
+            flushes = epoch.flushes
+            size = epoch.add(rows, coordinator.base, coordinator.refresh)
+            self._note_flush(epoch, flushes, before)
+        self._metrics.rows_written += rows.num_rows
+        return WriteResult(rows.num_rows, size)
+
+    def flush(self) -> None:
+        """Move buffered rows of the open epoch out of memory. Nothing becomes visible."""
+        self._check_open()
+        if self._epoch is not None and self._epoch.ready is None:
+            before = self._clock.ticks_ms()
+            flushes = self._epoch.flushes
+            with self._counting_errors():
+                self._epoch.flush()
+            self._note_flush(self._epoch, flushes, before)
+
+    def commit_epoch(self, epoch: int) -> EpochResult:
+        """Publish the epoch as one snapshot. An epoch without changes is none.
+
+        After `CommitUnknown` or `CommitConflict` the epoch stays open: call again, or roll it back.
+        """
+        self._check_open()
+        self._check_current(epoch)
+        if self._skipping is not None:
+            self._skipping = None
+            return EpochResult(epoch, None, skipped=True)
+        current = self._open_epoch()
+        before = self._clock.ticks_ms()
+        with self._counting_errors():
+            ready = self._close_files(current)
+            if ready is None:
+                return self._finish(current, None, before)
+            self._commit(current, ready)
+        return self._finish(current, current.ready, before)
+
+    def rollback_epoch(self, epoch: int) -> None:
+        """Give the epoch up: nothing of it becomes visible, and it may be begun again."""
+        self._check_open()
+        self._check_current(epoch)
+        self._skipping = None
+        if self._epoch is not None:
+            self._metrics.epochs_rolled_back += 1
+            _log.warning("epoch %s of %s is rolled back", epoch, self.config.table_name)
+            self._discard_epoch()
+
+    # -- what a person asks --------------------------------------------------------------------
+
+    def schema(self) -> pa.Schema | None:
+        """The table's columns; `None` before there is a table."""
+        return None if self._coordinator is None else to_arrow(self._coordinator.base.metadata.schema())
+
+    def frontier(self) -> int:
+        """The first epoch that is not in the table yet."""
+        return self._frontier()
+
+    def health_check(self) -> HealthStatus:
+        """How the sink is."""
+        if self._failure is not None:
+            return HealthStatus(Health.UNHEALTHY, self._failure.message, self._failure.hint)
+        if self._state is not State.OPEN:
+            return HealthStatus(Health.UNHEALTHY, f"the sink is {self._state.value}", "Open it first.")
+        coordinator = self._coordinator
+        if coordinator is not None and coordinator.foreign.rewrites_that_dropped_deletes:
+            return HealthStatus(
+                Health.DEGRADED,
+                "another engine rewrote files and removed equality deletes",
+                "A partial rewrite can bring deleted rows back: compare the table with its source.",
+            )
+        return HealthStatus(Health.HEALTHY)
+
+    def metrics(self) -> SinkMetrics:
+        """What the sink has done since it was opened."""
+        metrics = self._metrics
+        metrics.open_ms = self._clock.ticks_ms() - self._opened_at if self._opened_at else 0.0
+        metrics.frontier = self._frontier()
+        if self._coordinator is not None:
+            stats, foreign = self._coordinator.stats, self._coordinator.foreign
+            metrics.conflicts, metrics.unknown_answers = stats.conflicts, stats.unknowns
+            metrics.last_catalog_ms = stats.last_catalog_ms
+            metrics.foreign_rows, metrics.foreign_snapshots = foreign.rows, foreign.snapshots
+        return metrics
+
+    def capabilities(self) -> Capabilities:
+        """What this sink can do, as it is configured."""
+        return Capabilities(
+            exactly_once=self.config.delivery is Delivery.EXACTLY_ONCE,
+            upsert=self.config.mode is Mode.UPSERT,
+            changelog=self.config.mode is Mode.CHANGELOG,
+            schema_evolution=self.config.schema_evolution,
+        )
+
+    # -- inside --------------------------------------------------------------------------------
+
+    def _claim(self, catalog: Catalog) -> Coordinator:
+        identity = Identity(self.config.identifier, self.config.sink_id, _SOURCE)
+        coordinator = Coordinator(
+            catalog,
+            identity,
+            policy=RetryPolicy(attempts_max=self.config.commit_attempts_max, patience_ms=self.config.commit_timeout_ms),
+            clock=self._clock,
+            halt_on_foreign_rows=self.config.foreign_rows is ForeignRows.HALT,
+        )
+        progress = coordinator.claim()
+        self._coordinator = coordinator
+        _log.info(
+            "claimed %s as generation %s, frontier %s", self.config.table_name, progress.generation, progress.frontier
+        )
+        return coordinator
+
+    def _create_table(self, epoch: Epoch, rows: pa.RecordBatch | pa.Table) -> Coordinator:
+        assert self._catalog is not None
+        arrival = arrive(self.config, rows, epoch.number, 0)
+        create_table(self._catalog, self.config.identifier, self._wanted(arrival.rows.schema))
+        coordinator = self._claim(self._catalog)
+        if coordinator.progress.frontier > epoch.batch.lower:
+            raise Diverged(
+                f"{self.config.table_name} was created by another run, which has committed up to "
+                f"{coordinator.progress.frontier}",
+                hint="Start this sink again: it goes on from what the table says.",
+            )
+        return coordinator
+
+    def _wanted(self, schema: pa.Schema) -> Wanted:
+        config = self.config
+        return Wanted(
+            schema=schema,
+            key=config.key if config.mode is Mode.UPSERT else (),
+            null_keys=config.null_keys is NullKeys.ALLOW,
+            partition=config.partition or None,
+            sort=config.sort or None,
+            location=config.location,
+            properties=config.table_properties,
+        )
+
+    def _close_files(self, epoch: Epoch) -> Ready | None:
+        """The batch with its files closed; `None` if there is nothing to publish."""
+        if epoch.ready is not None:
+            return epoch.ready
+        if self._coordinator is None:
+            return None  # no row has ever come, and no table is made for none
+        has_changes = epoch.rows > 0 and bool(self._write_files(epoch, self._coordinator).files)
+        heartbeat = self.config.heartbeat or None
+        published = settle(epoch.batch.lower, [(epoch.batch, has_changes)], heartbeat)
+        if not published:
+            return None
+        return epoch.ready or epoch.close_empty(self._coordinator.base)
+
+    def _write_files(self, epoch: Epoch, coordinator: Coordinator) -> Ready:
+        before = self._clock.ticks_ms()
+        ready = epoch.close_files(coordinator.base)
+        metrics = self._metrics
+        metrics.rows_flushed = metrics.rows_written
+        metrics.last_flush_ms = self._clock.ticks_ms() - before
+        metrics.bytes_written += sum(file.file_bytes for file in ready.files)
+        for file in ready.files:
+            if file.kind is FileKind.DATA:
+                metrics.data_files_written += 1
+            else:
+                metrics.delete_files_written += 1
+        return ready
+
+    def _commit(self, epoch: Epoch, ready: Ready) -> None:
+        coordinator = self._coordinator
+        assert coordinator is not None
+        for _ in range(_REWRITES_MAX):
+            try:
+                coordinator.commit([ready])
+            except PremiseBroken as broken:
+                if not epoch.can_be_written_again:
+                    raise PremiseBroken(
+                        broken.message, hint=f"Roll epoch {epoch.number} back, begin it again and write its rows again."
+                    ) from broken
+                _log.warning("%s; epoch %s is written again", broken.message, epoch.number)
+                self._metrics.batches_rewritten += 1
+                ready = self._write_files(epoch, coordinator)
+            else:
+                return
+        raise CommitConflict(
+            f"epoch {epoch.number} of {self.config.table_name} was written {_REWRITES_MAX} times, and each time the "
+            "table changed before it was committed",
+            hint="Somebody keeps changing the table's schema or partitions. Commit the epoch again when they are done.",
+        )
+
+    def _finish(self, epoch: Epoch, ready: Ready | None, before: float) -> EpochResult:
+        elapsed = self._clock.ticks_ms() - before
+        self._last_seen = max(self._last_seen, epoch.number)
+        self._discard_epoch()
+        if ready is None:
+            self._metrics.epochs_empty += 1
+            return EpochResult(epoch.number, None, milliseconds=elapsed)
+        assert self._coordinator is not None
+        snapshot_id = self._coordinator.progress.committed
+        self._metrics.commits += 1
+        self._metrics.last_commit_ms = self._coordinator.stats.last_ms
+        self._metrics.last_snapshot_id = snapshot_id
+        _log.info("epoch %s of %s is snapshot %s", epoch.number, self.config.table_name, snapshot_id)
+        return EpochResult(
+            epoch.number, snapshot_id, rows=epoch.rows, files=len(ready.files), milliseconds=elapsed
+        )
+
+    @contextmanager
+    def _counting_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except CalveError as error:
+            self._metrics.errors += 1
+            if isinstance(error, Fenced | TableError):
+                # What the table shows will not change by trying: this run is over.
+                self._state, self._failure = State.FAILED, error
+                self._discard_epoch()
+            elif isinstance(error, CommitUnknown | CommitConflict):
+                _log.warning("%s", error.message)
+            raise
+
+    def _note_flush(self, epoch: Epoch, flushes: int, before: float) -> None:
+        if epoch.flushes > flushes:
+            self._metrics.flushes += epoch.flushes - flushes
+            self._metrics.rows_flushed = self._metrics.rows_written + epoch.rows - epoch.buffered_rows
+            self._metrics.last_flush_ms = self._clock.ticks_ms() - before
+
+    def _check_open(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        if self._state is not State.OPEN:
+            hint = "Open it first." if self._state is State.CREATED else "Make a new sink for another run."
+            raise SinkState(f"{self!r} is not open", hint=hint)
+
+    def _current(self) -> int | None:
+        return self._epoch.number if self._epoch is not None else self._skipping
+
+    def _check_current(self, epoch: int) -> None:
+        current = self._current()
+        if current is None:
+            raise SinkState(f"epoch {epoch} was not begun", hint=f"Call begin_epoch({epoch}) first.")
+        if current != epoch:
+            raise SinkState(f"epoch {current} is open, not {epoch}", hint=f"Finish epoch {current} first.")
+
+    def _open_epoch(self) -> Epoch:
+        if self._epoch is None:
+            raise SinkState("no epoch is open", hint="Call begin_epoch first.")
+        return self._epoch
+
+    def _discard_epoch(self) -> None:
+        if self._epoch is not None:
+            self._epoch.discard()
+        self._epoch = None
+
+    def _frontier(self) -> int:
+        return 0 if self._coordinator is None else self._coordinator.progress.frontier
+
+    def _worker(self) -> str:
+        return "w0"
+
+    def _spill_folder(self) -> Path:
+        if self.config.spill_folder is not None:
+            return Path(self.config.spill_folder)
+        return Path(tempfile.gettempdir()) / "calve-spill"

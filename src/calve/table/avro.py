@@ -1,0 +1,115 @@
+"""Avro containers: fastavro's header and reader, and a block writer for records that are bytes already.
+
+A manifest entry is mostly five maps of small integers, which a general encoder walks value by value:
+for 5,000 files that took longer than all else in a commit. `manifests` joins them as bytes; this module
+puts such records into a container that every Avro reader takes.
+"""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import fastavro
+
+AvroSchema = dict[str, Any]
+
+_CODECS = {"gzip": "deflate", "uncompressed": "null", "zstd": "zstandard", "snappy": "snappy"}
+"""Iceberg's `write.avro.compression-codec` to Avro's codec; block compression here is deflate or none."""
+
+_BLOCK_BYTES = 64 * 1024
+_DEFLATE_LEVEL = 1
+_SYNC_BYTES = 16
+
+
+def zigzag(value: int) -> bytes:
+    """An Avro int or long."""
+    value = value << 1 if value >= 0 else ((-value) << 1) - 1
+    if value < 0x80:
+        return bytes((value,))
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+SMALL = tuple(zigzag(value) for value in range(4096))
+"""Encoded small numbers: field ids, lengths and counts are mostly these."""
+
+
+def sized(value: bytes) -> bytes:
+    """An Avro bytes or string: its length, then itself."""
+    length = len(value)
+    return (SMALL[length] if length < len(SMALL) else zigzag(length)) + value
+
+
+def container(schema: AvroSchema, metadata: Mapping[str, str], compression: str, records: Iterable[bytes]) -> bytes:
+    """An Avro file of records that are encoded already, with the table's compression.
+
+    A codec that Avro readers need not have (zstd, snappy) is written as deflate: every reader has it.
+    """
+    codec = "null" if compression == "uncompressed" else "deflate"
+    head = io.BytesIO()
+    fastavro.writer(head, schema, [], codec=codec, metadata=dict(metadata))
+    header = head.getvalue()
+    sync = header[-_SYNC_BYTES:]
+    parts = [header]
+    for count, block in _blocks(records):
+        if codec == "deflate":
+            compressor = zlib.compressobj(_DEFLATE_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
+            block = compressor.compress(block) + compressor.flush()
+        parts += (zigzag(count), zigzag(len(block)), block, sync)
+    return b"".join(parts)
+
+
+def _blocks(records: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    pending: list[bytes] = []
+    size = 0
+    for record in records:
+        pending.append(record)
+        size += len(record)
+        if size >= _BLOCK_BYTES:
+            yield len(pending), b"".join(pending)
+            pending, size = [], 0
+    if pending:
+        yield len(pending), b"".join(pending)
+
+
+def raw_records(content: bytes) -> tuple[AvroSchema, Iterator[tuple[dict[str, Any], bytes]]]:
+    """The writer's schema of a container, and each record decoded and as the bytes that it was.
+
+    Logical types stay what they are physically: a timestamp is its microseconds, also beyond year 9999.
+    """
+    blocks = fastavro.block_reader(io.BytesIO(content))
+    schema: AvroSchema = blocks.writer_schema  # type: ignore[assignment]
+    plain = fastavro.parse_schema(without_logical_types(schema))
+    return schema, _raw(blocks, plain)
+
+
+def _raw(blocks: Any, plain: Any) -> Iterator[tuple[dict[str, Any], bytes]]:
+    for block in blocks:
+        data: bytes = block.bytes_.getvalue() if hasattr(block.bytes_, "getvalue") else block.bytes_.read()
+        stream = io.BytesIO(data)
+        start = 0
+        for _ in range(block.num_records):
+            record = fastavro.schemaless_reader(stream, plain, None)
+            end = stream.tell()
+            yield record, data[start:end]  # type: ignore[misc]
+            start = end
+
+
+def without_logical_types(schema: Any) -> Any:
+    match schema:
+        case dict():
+            return {
+                key: without_logical_types(value)
+                for key, value in schema.items()
+                if key != "logicalType" and not key.startswith("__")
+            }
+        case list():
+            return [without_logical_types(part) for part in schema]
+    return schema

@@ -1,0 +1,293 @@
+"""Build: the request that moves a table, from batches whose files are closed.
+
+    Ready ──prepare──▶ Prepared ──group_commit──▶ Attempt (requirements, updates)
+                                                     ▲
+                             claim ──────────────────┘
+
+A group commit publishes several batches in one compare-and-swap, each as its own snapshot with its own
+sequence number, because equality deletes reach only older sequence numbers. A claim adds a snapshot
+with the tag's own content and moves the tag alone: readers of main see nothing.
+
+Every attempt requires the table's uuid and the tag as this run last moved it. That is the fence: a run
+that another's claim has overtaken can change nothing (P4), and what landed cannot land twice (P3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import uuid4
+
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.locations import load_location_provider
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import (
+    AddPartitionSpecUpdate,
+    AddSchemaUpdate,
+    AddSnapshotUpdate,
+    AssertCurrentSchemaId,
+    AssertDefaultSortOrderId,
+    AssertDefaultSpecId,
+    AssertLastAssignedFieldId,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    SetCurrentSchemaUpdate,
+    SetSnapshotRefUpdate,
+    TableRequirement,
+    TableUpdate,
+)
+
+from calve.model.batch import Batch, batch_id
+from calve.model.file import FileClosed
+from calve.model.progress import Progress, tag_name
+from calve.table.base import Base, live_manifests, summary_texts, tag_snapshot
+from calve.table.manifests import ManifestRecord, Shape, added_manifest, by_manifest, write_manifest_list
+from calve.table.merge import Merger, avro_compression
+from calve.table.premises import Premises
+from calve.table.summary import summarize
+
+_LONGEST_AGE_MS = 2**63 - 1
+_MAX_REF_AGE = "history.expire.max-ref-age-ms"
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A batch whose files are closed."""
+
+    batch: Batch
+    files: tuple[FileClosed, ...]
+    schema: Schema
+    """What the files were written with: the table's schema, or the one that this batch brings along."""
+    premises: Premises
+    brings_schema: bool = False
+    """The table gets `schema` in this commit."""
+    brings_spec: PartitionSpec | None = None
+    """A spec that the files need and the table lacks: the unpartitioned one, for global deletes."""
+    positions: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A batch that can be sent again and again: its manifests are written, its snapshot id is drawn."""
+
+    ready: Ready
+    snapshot_id: int
+    manifests: tuple[ManifestRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What is sent, and what the table is if it lands."""
+
+    requirements: tuple[TableRequirement, ...]
+    updates: tuple[TableUpdate, ...]
+    progress: Progress
+    tag_snapshot: int
+    manifests: tuple[ManifestRecord, ...]
+    """Of main."""
+    main_summary: Mapping[str, str]
+
+
+class AssertTag(AssertRefSnapshotId):
+    """The requirement on a tag. PyIceberg's own check refuses every tag on a table without snapshots,
+    also one that is required to be absent, so that a first claim would go without a fence."""
+
+    def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override]
+        if base_metadata is not None and not base_metadata.snapshots and self.snapshot_id is None:
+            return
+        super().validate(base_metadata)
+
+
+class Builder:
+    """Builds the attempts of one run of a sink. It remembers only what it wrote, to not read it again."""
+
+    def __init__(self, sink_id: str) -> None:
+        self._sink_id = sink_id
+        self._merger = Merger(sink_id)
+
+    def prepare(self, base: Base, ready: Ready, snapshot_id: int) -> Prepared:
+        """Write the manifests of a batch, once for all attempts."""
+        metadata = base.metadata
+        specs = metadata.specs()
+        if ready.brings_spec is not None:
+            specs = specs | {ready.brings_spec.spec_id: ready.brings_spec}
+        records = []
+        for number, ((content, spec_id), files) in enumerate(by_manifest(ready.files).items()):
+            shape = Shape(ready.schema, specs[spec_id], content, avro_compression(metadata))
+            location = _metadata_location(metadata, self._merger.name(snapshot_id, number))
+            record, entries = added_manifest(base.io, location, shape, snapshot_id, files)
+            self._merger.remember(location, entries)
+            records.append(record)
+        return Prepared(ready, snapshot_id, tuple(records))
+
+    def group_commit(self, base: Base, prepared: Sequence[Prepared], progress: Progress, held: int, now_ms: int) -> Attempt:
+        """Publish batches on the base's main; `held` is the snapshot that this run's tag must still be at."""
+        metadata = base.metadata
+        merged = self._merger.merged(base.io, metadata, base.manifests, prepared[0].snapshot_id)
+        tip = _Tip(
+            base.main, merged, base.main_summary, metadata.last_sequence_number, _timestamp(metadata, now_ms), progress
+        )
+        updates: list[TableUpdate] = []
+        schema_id = metadata.current_schema_id
+        for item in prepared:
+            updates += _brought(item.ready, metadata)
+            if item.ready.brings_schema:
+                schema_id = item.ready.schema.schema_id
+            tip, snapshot = tip.extend(base, item, schema_id)
+            updates.append(AddSnapshotUpdate(snapshot=snapshot))
+        assert tip.snapshot_id is not None
+        requirements: tuple[TableRequirement, ...] = (
+            *self._fence(metadata, held),
+            AssertCurrentSchemaId(current_schema_id=metadata.current_schema_id),
+            AssertLastAssignedFieldId(last_assigned_field_id=metadata.last_column_id),
+            AssertDefaultSpecId(default_spec_id=metadata.default_spec_id),
+            AssertDefaultSortOrderId(default_sort_order_id=metadata.default_sort_order_id),
+            AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=base.main),
+        )
+        updates += (_move_main(metadata, tip.snapshot_id), self._move_tag(metadata, tip.snapshot_id))
+        return Attempt(requirements, tuple(updates), tip.progress, tip.snapshot_id, tip.manifests, tip.summary)
+
+    def claim(self, base: Base, progress: Progress, snapshot_id: int, now_ms: int) -> Attempt:
+        """Make the sink this run's own: `progress` already carries its generation and writer."""
+        metadata = base.metadata
+        held = tag_snapshot(metadata, self._sink_id)
+        manifests = () if held is None else live_manifests(base.io, held)
+        sequence = metadata.last_sequence_number + 1
+        parent = None if held is None else held.snapshot_id
+        location = _list_location(metadata, snapshot_id)
+        write_manifest_list(
+            base.io,
+            location,
+            manifests,
+            snapshot_id=snapshot_id,
+            parent_id=parent,
+            sequence_number=sequence,
+            compression=avro_compression(metadata),
+        )
+        snapshot = Snapshot(
+            snapshot_id=snapshot_id,
+            parent_snapshot_id=parent,
+            sequence_number=sequence,
+            timestamp_ms=_timestamp(metadata, now_ms),
+            manifest_list=location,
+            summary=summarize((), {} if held is None else summary_texts(held), progress.to_summary()),
+            schema_id=metadata.current_schema_id,
+        )
+        updates = (AddSnapshotUpdate(snapshot=snapshot), self._move_tag(metadata, snapshot_id))
+        requirements = self._fence(metadata, parent)
+        return Attempt(requirements, updates, progress, snapshot_id, base.manifests, base.main_summary)
+
+    def _fence(self, metadata: TableMetadata, held: int | None) -> tuple[TableRequirement, ...]:
+        return (
+            AssertTableUUID(uuid=metadata.table_uuid),
+            AssertTag(ref=tag_name(self._sink_id), snapshot_id=held),
+        )
+
+    def _move_tag(self, metadata: TableMetadata, snapshot_id: int) -> SetSnapshotRefUpdate:
+        # Engines drop old tags only where the table says how old a ref may be: there, ours gets the
+        # longest age (case 65).
+        age = _LONGEST_AGE_MS if _MAX_REF_AGE in metadata.properties else None
+        return SetSnapshotRefUpdate(
+            ref_name=tag_name(self._sink_id),
+            type=SnapshotRefType.TAG,
+            snapshot_id=snapshot_id,
+            max_ref_age_ms=age,
+            max_snapshot_age_ms=None,
+            min_snapshots_to_keep=None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Tip:
+    """The end of the chain of snapshots that a group commit builds."""
+
+    snapshot_id: int | None
+    manifests: tuple[ManifestRecord, ...]
+    summary: Mapping[str, str]
+    sequence: int
+    timestamp_ms: int
+    progress: Progress
+
+    def extend(self, base: Base, item: Prepared, schema_id: int) -> tuple[_Tip, Snapshot]:
+        """The chain with one batch more: its manifest list is written."""
+        location = _list_location(base.metadata, item.snapshot_id)
+        sequence = self.sequence + 1
+        manifests = write_manifest_list(
+            base.io,
+            location,
+            (*item.manifests, *self.manifests),
+            snapshot_id=item.snapshot_id,
+            parent_id=self.snapshot_id,
+            sequence_number=sequence,
+            compression=avro_compression(base.metadata),
+        )
+        progress = _advance(self.progress, item, base.metadata)
+        summary = summarize(item.ready.files, self.summary, progress.to_summary())
+        snapshot = Snapshot(
+            snapshot_id=item.snapshot_id,
+            parent_snapshot_id=self.snapshot_id,
+            sequence_number=sequence,
+            timestamp_ms=self.timestamp_ms,
+            manifest_list=location,
+            summary=summary,
+            schema_id=schema_id,
+        )
+        tip = _Tip(
+            item.snapshot_id, manifests, summary_texts(snapshot), sequence, self.timestamp_ms + 1, progress
+        )
+        return tip, snapshot
+
+
+def _brought(ready: Ready, metadata: TableMetadata) -> list[TableUpdate]:
+    """What a batch changes of the table beside its rows."""
+    updates: list[TableUpdate] = []
+    if ready.brings_spec is not None:
+        updates.append(AddPartitionSpecUpdate(spec=ready.brings_spec))
+    if ready.brings_schema:
+        if all(known.schema_id != ready.schema.schema_id for known in metadata.schemas):
+            updates.append(AddSchemaUpdate(schema_=ready.schema))
+        updates.append(SetCurrentSchemaUpdate(schema_id=ready.schema.schema_id))
+    return updates
+
+
+def _advance(progress: Progress, item: Prepared, metadata: TableMetadata) -> Progress:
+    batch = item.ready.batch
+    return replace(
+        progress,
+        lower=batch.lower,
+        frontier=batch.upper,
+        batch_id=batch_id(progress.sink_id, metadata.table_uuid, batch.upper),
+        committed=item.snapshot_id,
+        positions=item.ready.positions or progress.positions,
+    )
+
+
+def _move_main(metadata: TableMetadata, snapshot_id: int) -> SetSnapshotRefUpdate:
+    main = metadata.refs.get(MAIN_BRANCH)
+    return SetSnapshotRefUpdate(
+        ref_name=MAIN_BRANCH,
+        type=SnapshotRefType.BRANCH,
+        snapshot_id=snapshot_id,
+        # What a user set on the branch stays.
+        max_ref_age_ms=None if main is None else main.max_ref_age_ms,
+        max_snapshot_age_ms=None if main is None else main.max_snapshot_age_ms,
+        min_snapshots_to_keep=None if main is None else main.min_snapshots_to_keep,
+    )
+
+
+def _timestamp(metadata: TableMetadata, now_ms: int) -> int:
+    """Never before the table's last change, also where this machine's clock is behind."""
+    return max(now_ms, metadata.last_updated_ms + 1)
+
+
+def _metadata_location(metadata: TableMetadata, name: str) -> str:
+    return load_location_provider(metadata.location, metadata.properties).new_metadata_location(name)
+
+
+def _list_location(metadata: TableMetadata, snapshot_id: int) -> str:
+    """A manifest list belongs to one attempt: it is never written twice under one name."""
+    return _metadata_location(metadata, f"snap-{snapshot_id}-{uuid4()}.avro")

@@ -1,0 +1,40 @@
+"""Catalogs in a SQL database: SQLite, the embedded default, and PostgreSQL."""
+
+from __future__ import annotations
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.sql import SqlCatalog
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+
+from calve.config.catalog import CatalogConfig
+from calve.model.errors import CatalogError, ConfigError
+from calve.store.local import make_folder
+from calve.table.catalogs.properties import file_properties
+
+
+def open_catalog(config: CatalogConfig) -> Catalog:
+    """A SQL catalog; its tables in the database are made where they are missing."""
+    properties = file_properties(config)
+    try:
+        _make_sqlite_folder(properties["uri"])
+        return SqlCatalog(config.name, **properties)
+    except (ModuleNotFoundError, NoSuchModuleError) as error:
+        raise ConfigError(
+            f"{config.uri} needs a driver that is not installed: {error.name if isinstance(error, ImportError) else error}",
+            hint="For PostgreSQL: pip install 'calve[postgres]'.",
+        ) from None
+    except ArgumentError:
+        raise ConfigError(f"{config.uri} is not a database", hint="It reads sqlite:///… or postgresql://….") from None
+    except SQLAlchemyError as error:
+        # The driver's own words may hold the URI with its password: they go through the redaction.
+        raise CatalogError(
+            f"the catalog at {config.uri} cannot be opened: {config.secrets.redact(str(error.args[0]))}",
+            hint="Is the database up, and does the login have the right to create tables in it?",
+        ) from None
+
+
+def _make_sqlite_folder(uri: str) -> None:
+    url = make_url(uri)
+    if url.get_backend_name() == "sqlite" and url.database:
+        make_folder(url.database)

@@ -1,0 +1,121 @@
+"""One attempt: sent once, answered Landed, Conflict or Unknown. What follows is `protocol`'s to decide.
+
+What an exception proves is written here, once, by its type. CommitFailedException is the catalog's own
+no. Whatever may have been raised after the request left is Unknown: a lost connection, a server's 5xx,
+a body that cannot be parsed, a locked database. A type that is not listed is a defect: it is raised, and
+the batch stays in doubt until the table was read again.
+
+Nothing is deleted here but old metadata files that the new metadata no longer lists (PyIceberg leaves
+that to us): a manifest of an attempt that seems lost may be part of the table (P5).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import (
+    AuthorizationExpiredError,
+    BadRequestError,
+    CommitFailedException,
+    ForbiddenError,
+    NoSuchTableError,
+    OAuthError,
+    RESTError,
+    SignError,
+    UnauthorizedError,
+    WaitingForLockException,
+)
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from requests import RequestException
+from sqlalchemy.exc import SQLAlchemyError
+
+from calve.model.errors import AccessDenied, CatalogError, StoreError, TableMissing
+from calve.protocol.retry import Answer
+from calve.table.base import Base
+from calve.table.build import Attempt
+
+_REFUSED: Final = (CommitFailedException, BadRequestError, WaitingForLockException)
+_DENIED: Final = (ForbiddenError,)
+_UNKNOWN: Final = (
+    RESTError,  # 401, 429, 5xx and CommitStateUnknownException are all of this tree
+    RequestException,
+    SQLAlchemyError,
+    OSError,
+    StoreError,
+    SignError,
+    ValueError,  # a body that is not JSON; PyIceberg's own checks raise it too, before anything was sent
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """An answer; `base` is the table as the catalog showed it with a Landed."""
+
+    answer: Answer
+    base: Base | None = None
+    cause: BaseException | None = None
+
+
+def send(catalog: Catalog, base: Base, attempt: Attempt) -> Sent:
+    """Send an attempt once."""
+    try:
+        response = catalog.commit_table(base.table, attempt.requirements, attempt.updates)
+    except _REFUSED as error:
+        return Sent(Answer.CONFLICT, cause=error)
+    except NoSuchTableError as error:
+        raise _missing(base.table.name()) from error
+    except _DENIED as error:
+        raise _denied(base.table.name(), error) from error
+    except _UNKNOWN as error:
+        return Sent(Answer.UNKNOWN, cause=error)
+    table = base.table
+    fresh = Table(table.name(), response.metadata, response.metadata_location, table.io, catalog)
+    landed = Base(fresh, attempt.manifests, attempt.main_summary)
+    _remove_old_metadata(base.metadata, landed)
+    return Sent(Answer.LANDED, landed)
+
+
+def load(catalog: Catalog, identifier: tuple[str, ...]) -> Table:
+    """The table as the catalog shows it now."""
+    try:
+        return catalog.load_table(identifier)
+    except NoSuchTableError as error:
+        raise _missing(identifier) from error
+    except (*_DENIED, UnauthorizedError, AuthorizationExpiredError, OAuthError) as error:
+        raise _denied(identifier, error) from error
+    except _UNKNOWN as error:
+        raise CatalogError(
+            f"the catalog cannot show {'.'.join(identifier)}: {type(error).__name__}",
+            hint="Is the catalog up and within reach? Nothing was changed; start again when it is.",
+        ) from error
+
+
+def _missing(identifier: tuple[str, ...]) -> TableMissing:
+    return TableMissing(
+        f"{'.'.join(identifier)} is not in the catalog",
+        hint="It was dropped or renamed. Restore it, or start a new sink; it is not created again by itself.",
+    )
+
+
+def _denied(identifier: tuple[str, ...], error: Exception) -> AccessDenied:
+    return AccessDenied(
+        f"the catalog denies access to {'.'.join(identifier)}: {type(error).__name__}",
+        hint="The sink needs the rights to read and to commit to the table. Files that were written are kept.",
+    )
+
+
+def _remove_old_metadata(before: TableMetadata, landed: Base) -> None:
+    """Remove metadata files that the table stopped listing, where it asks for that."""
+    if landed.metadata.properties.get("write.metadata.delete-after-commit.enabled", "false").lower() != "true":
+        return
+    listed = {entry.metadata_file for entry in landed.metadata.metadata_log}
+    for entry in before.metadata_log:
+        if entry.metadata_file not in listed:
+            try:
+                landed.io.delete(entry.metadata_file)
+            except (StoreError, OSError):
+                # The commit landed; a stale file that stays, or that somebody else removed, harms nobody.
+                continue

@@ -1,0 +1,66 @@
+"""PyIceberg's files over our store: metadata takes the same durable way to the disk as data (case 36)."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
+from pyiceberg.typedef import EMPTY_DICT, Properties
+
+from calve.store import Store, store_for
+
+IO_IMPL = f"{__name__}.StoreFileIO"
+"""The value of PyIceberg's `py-io-impl`."""
+
+
+class StoreFileIO(FileIO):
+    """Files by location, in whichever store holds them."""
+
+    def __init__(self, properties: Properties = EMPTY_DICT) -> None:
+        super().__init__(properties)
+
+    def new_input(self, location: str) -> InputFile:
+        return _Input(location, self._store(location))
+
+    def new_output(self, location: str) -> OutputFile:
+        return _Output(location, self._store(location))
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        path = location if isinstance(location, str) else location.location
+        self._store(path).delete(path)
+
+    def _store(self, location: str) -> Store:
+        return store_for(location)
+
+
+class _Input(InputFile):
+    def __init__(self, location: str, store: Store) -> None:
+        super().__init__(location)
+        self._store = store
+
+    def __len__(self) -> int:
+        return self._store.size(self.location)
+
+    def exists(self) -> bool:
+        return self._store.exists(self.location)
+
+    def open(self, seekable: bool = True) -> InputStream:
+        return cast(InputStream, self._store.open(self.location))
+
+
+class _Output(OutputFile):
+    def __init__(self, location: str, store: Store) -> None:
+        super().__init__(location)
+        self._store = store
+
+    def __len__(self) -> int:
+        return self._store.size(self.location)
+
+    def exists(self) -> bool:
+        return self._store.exists(self.location)
+
+    def to_input_file(self) -> InputFile:
+        return _Input(self.location, self._store)
+
+    def create(self, overwrite: bool = False) -> OutputStream:
+        return cast(OutputStream, self._store.create(self.location, overwrite=overwrite))

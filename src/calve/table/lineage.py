@@ -1,0 +1,103 @@
+"""Lineage: does main descend from what this sink committed last, and what did others commit since?
+
+Progress is trusted only while main grows out of it. A user's rollback, or CREATE OR REPLACE, takes main
+elsewhere while the tag stays: going on from there would publish a state with a hole (case 42).
+
+Snapshots name their parents. Where expiry took a snapshot of the chain out of the metadata, its parent
+is looked up in the older metadata files that the table still lists. A chain that stays open is no
+proof: the answer is then `None`, and the sink stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pyiceberg.exceptions import ValidationError
+from pyiceberg.io import FileIO
+from pyiceberg.serializers import FromInputFile
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+
+from calve.model.errors import StoreError
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """What lies between a sink's last commit and main."""
+
+    descends: bool | None
+    """`None` where expiry cut the chain and no older metadata file closes it."""
+    foreign: tuple[Snapshot, ...] = ()
+    """Snapshots on main since, newest first, as far as they are still known."""
+
+
+def trace(metadata: TableMetadata, committed: int | None, io: FileIO) -> Lineage:
+    """The lineage of main down to `committed`; a sink that has committed nothing has nothing to lose."""
+    main = metadata.current_snapshot_id
+    if committed is None or main == committed:
+        return Lineage(descends=True)
+    if main is None:
+        return Lineage(descends=False)
+    return _walk(main, committed, _Chain(metadata, io))
+
+
+def _walk(main: int, committed: int, chain: _Chain) -> Lineage:
+    foreign: list[Snapshot] = []
+    current: int | None = main
+    seen: set[int] = set()
+    while current is not None and current not in seen:
+        if current == committed:
+            return Lineage(descends=True, foreign=tuple(foreign))
+        seen.add(current)
+        snapshot = chain.find(current)
+        if snapshot is None:
+            return Lineage(descends=None, foreign=tuple(foreign))
+        foreign.append(snapshot)
+        current = chain.parent(snapshot)
+    return Lineage(descends=False, foreign=tuple(foreign))
+
+
+class _Chain:
+    """Snapshots by id: of the current metadata, and of older metadata files once they are needed."""
+
+    def __init__(self, metadata: TableMetadata, io: FileIO) -> None:
+        self._known: dict[int, Snapshot] = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
+        self._io = io
+        self._older = self._older_snapshots(metadata)
+
+    def find(self, snapshot_id: int) -> Snapshot | None:
+        while snapshot_id not in self._known:
+            older = next(self._older, None)
+            if older is None:
+                return None
+            for known_id, snapshot in older.items():
+                self._learn(known_id, snapshot)
+        return self._known[snapshot_id]
+
+    def parent(self, snapshot: Snapshot) -> int | None:
+        """The parent's id. Some expiry erases it together with the parent, so that a cut chain looks
+        like a first snapshot: then the older files are asked before it is believed."""
+        while snapshot.parent_snapshot_id is None:
+            older = next(self._older, None)
+            if older is None:
+                return None
+            for known_id, known in older.items():
+                self._learn(known_id, known)
+            snapshot = self._known[snapshot.snapshot_id]
+        return snapshot.parent_snapshot_id
+
+    def _learn(self, snapshot_id: int, snapshot: Snapshot) -> None:
+        known = self._known.get(snapshot_id)
+        if known is None or known.parent_snapshot_id is None:
+            self._known[snapshot_id] = snapshot
+
+    def _older_snapshots(self, metadata: TableMetadata) -> Iterator[Mapping[int, Snapshot]]:
+        for entry in reversed(metadata.metadata_log):
+            try:
+                older = FromInputFile.table_metadata(self._io.new_input(entry.metadata_file))
+            except (StoreError, OSError, ValidationError):
+                # Old metadata files are removed as new ones come. One that is gone proves nothing, and
+                # the walk says so: an open chain stops the sink.
+                continue
+            yield {snapshot.snapshot_id: snapshot for snapshot in older.snapshots}

@@ -1,0 +1,89 @@
+"""Premises: what the files of a batch took for granted about the table when they were written.
+
+A commit that lost a race is rebuilt on the new parent with the same files, but only while these still
+hold. One that broke means: write the batch again, never commit it as it was (case 62).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyiceberg.schema import Schema, promote
+from pyiceberg.exceptions import ResolveError
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.types import NestedField
+
+from calve.table.manifests import Content, ManifestRecord, is_live
+
+
+@dataclass(frozen=True, slots=True)
+class Premises:
+    """What a batch relied on."""
+
+    schema: Schema
+    """The schema that its files were written with."""
+    last_column_id: int | None = None
+    """For a batch that adds columns: the last id that was taken, after which its own begin."""
+    empty: bool = False
+    """Deletes were left out because no row could be there."""
+    only_spec: int | None = None
+    """Deletes reach only files of this spec: every live data file had it."""
+    new_spec: int | None = None
+    """An id under which the batch adds a partition spec."""
+
+
+def broken(premises: Premises, metadata: TableMetadata, manifests: Sequence[ManifestRecord]) -> tuple[str, ...]:
+    """The premises that no longer hold, in words; none of them means the files can be committed."""
+    data_specs = {
+        manifest["partition_spec_id"]
+        for manifest in manifests
+        if manifest["content"] == Content.DATA and is_live(manifest)
+    }
+    reasons = []
+    if premises.empty and data_specs:
+        reasons.append("the table was empty, and now has rows")
+    if premises.only_spec is not None and not data_specs <= {premises.only_spec}:
+        reasons.append(f"all files had partition spec {premises.only_spec}, and now some have another")
+    if premises.new_spec is not None and premises.new_spec in metadata.specs():
+        reasons.append(f"somebody else added a partition spec with id {premises.new_spec}")
+    if premises.last_column_id is not None and premises.last_column_id != metadata.last_column_id:
+        reasons.append("a column was added under an id that this batch meant to use")
+    elif premises.last_column_id is None:
+        reasons += _schema_changes(premises.schema, metadata.schema())
+    return tuple(reasons)
+
+
+def _schema_changes(written: Schema, current: Schema) -> list[str]:
+    """What keeps files of one schema from being read under another. Renames and new optional columns do
+    not: files are read by field id."""
+    if written.schema_id == current.schema_id:
+        return []
+    old, new = _fields(written), _fields(current)
+    reasons = [f"column {old[field_id].name} was dropped" for field_id in old.keys() - new.keys()]
+    reasons += [
+        f"column {new[field_id].name} is new and required" for field_id in new.keys() - old.keys() if new[field_id].required
+    ]
+    for field_id in old.keys() & new.keys():
+        if new[field_id].required and not old[field_id].required:
+            reasons.append(f"column {new[field_id].name} became required")
+        if not _readable(old[field_id], new[field_id]):
+            reasons.append(f"column {new[field_id].name} changed its type to {new[field_id].field_type}")
+    return sorted(reasons)
+
+
+def _fields(schema: Schema) -> dict[int, NestedField]:
+    return dict(schema._lazy_id_to_field)
+
+
+def _readable(old: NestedField, new: NestedField) -> bool:
+    if old.field_type == new.field_type:
+        return True
+    if not (old.field_type.is_primitive and new.field_type.is_primitive):
+        # A nested type differs where a field inside it does; each of those is looked at by itself.
+        return type(old.field_type) is type(new.field_type)
+    try:
+        promote(old.field_type, new.field_type)
+    except ResolveError:
+        return False
+    return True

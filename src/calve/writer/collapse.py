@@ -1,0 +1,186 @@
+"""Collapse: the net change of each key within a batch.
+
+    changes ─▶ (key, sequence, row number) ─▶ pieces by key hash ─▶ winners of each key ─▶ their rows
+
+Guarantee: one row a key, the last by the sequence columns, or by arrival (row order) where there are
+none. Equality deletes reach only older snapshots, so two rows of one key in one batch would both stay in
+the table (P1). What is dropped was overtaken within the batch and is nobody's loss; a tie between rows
+that differ has no last one and is refused, never settled by chance (P8).
+
+Why it may be done in steps: `latest` keeps every row that can still win, ties included, so
+`collapse(latest(a) + b)` is `collapse(a + b)`. Only `collapse`, at the end, asks that one row is left. A
+tie that a later change overtakes is therefore no error, however the changes were cut up.
+
+Why in pieces: Arrow's hash tables take up to 200 bytes a key while they grow. A piece holds all rows of
+its keys, so the pieces need not know of each other, and only one has its tables in memory (P9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from calve.model.errors import BadRow
+from calve.writer.conform import shown
+from calve.writer.ops import DELETE, OP_COLUMN
+from calve.writer.same import rows_differ
+from calve.writer.transform import hash_keys
+
+_PIECE_ROWS = 128 * 1024
+_PIECES_MAX = 16
+_ROW = "__calve_row"
+
+
+def collapse(
+    changes: pa.Table, key: tuple[str, ...], *, op: str = OP_COLUMN, sequence: tuple[str, ...] = ()
+) -> pa.Table:
+    """One row a key: its last change. The rows stay in order of arrival."""
+    return _Order(key, op, sequence).reduce(changes, refuse_ties=True)
+
+
+def latest(
+    changes: pa.Table, key: tuple[str, ...], *, op: str = OP_COLUMN, sequence: tuple[str, ...] = ()
+) -> pa.Table:
+    """The rows that no other row of their key overtakes, in order of arrival: one a key, or those of a tie
+    (without what only repeats the first of them)."""
+    return _Order(key, op, sequence).reduce(changes, refuse_ties=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """Which columns say what a row's key is, and which of its changes is the last."""
+
+    key: tuple[str, ...]
+    op: str
+    sequence: tuple[str, ...]
+
+    def reduce(self, changes: pa.Table, *, refuse_ties: bool) -> pa.Table:
+        self._check_sequence(changes)
+        winners = [self._winners(changes, piece, refuse_ties) for piece in self._pieces(changes)]
+        rows = pa.concat_arrays(winners) if winners else _numbers(0)
+        if len(rows) == changes.num_rows:
+            return changes
+        return changes.take(rows.take(pc.sort_indices(rows)) if len(winners) > 1 else rows)
+
+    def _check_sequence(self, changes: pa.Table) -> None:
+        for name in self.sequence:
+            absent = changes.column(name).is_null(nan_is_null=True)
+            if pc.any(absent).as_py():
+                row = pc.index(absent, True).as_py()
+                raise BadRow(
+                    f"sequence column {name!r} is null or NaN in a change of {self._described(changes, row)}",
+                    hint="The order of a key's changes hangs on it: fill it at the source.",
+                )
+
+    def _pieces(self, changes: pa.Table) -> Iterator[pa.Table]:
+        """Key, sequence and row number of all rows, so that the rows of a key are in one piece."""
+        names = list(dict.fromkeys(self.key + self.sequence))
+        slim = changes.select(names).append_column(_ROW, _numbers(changes.num_rows))
+        count = 1
+        while count < _PIECES_MAX and count * _PIECE_ROWS < changes.num_rows:
+            count *= 2
+        if count == 1:
+            yield slim
+            return
+        # Seed 0 is for this alone: with a spill's seed, all rows of a spilled part would be one piece.
+        places = pc.bit_wise_and(hash_keys(slim, self.key, 0), pa.scalar(count - 1, pa.uint32()))
+        places = places.cast(pa.uint8())
+        for place in range(count):
+            yield slim.filter(pc.equal(places, pa.scalar(place, pa.uint8())))
+
+    def _winners(self, changes: pa.Table, piece: pa.Table, refuse_ties: bool) -> pa.Array:
+        """The numbers of the rows that are the last of their keys."""
+        ids, count = _key_ids(piece, self.key)
+        if count == piece.num_rows:
+            return _flat(piece[_ROW])
+        rank = _sequence_rank(piece, self.sequence) if self.sequence else piece[_ROW]
+        last = _flat(pc.equal(rank, _greatest(rank, ids).take(ids)))
+        rows, ids = _flat(piece[_ROW]).filter(last), ids.filter(last)
+        if len(rows) == count:
+            return rows
+        tied = self._without_copies(changes, rows, ids)
+        if refuse_ties and len(tied) > count:
+            raise self._tie(changes, tied)
+        return tied
+
+    def _without_copies(self, changes: pa.Table, rows: pa.Array, ids: pa.Array) -> pa.Array:
+        """Of rows that share key and sequence, those that say something else than the first of their key."""
+        first = rows.take(_first_places(ids).take(ids))
+        later = pc.not_equal(rows, first)
+        copies, originals = changes.take(rows.filter(later)), changes.take(first.filter(later))
+        # Two deletes of one key are one delete, whatever else their rows say.
+        deletes = pc.and_(pc.equal(copies[self.op], DELETE), pc.equal(originals[self.op], DELETE))
+        differs = pc.and_not(rows_differ(copies, originals), _flat(deletes))
+        return rows.filter(pc.replace_with_mask(pc.invert(later), later, differs))
+
+    def _tie(self, changes: pa.Table, rows: pa.Array) -> BadRow:
+        """Of rows with two of one key at least, say which key that is."""
+        left = changes.take(rows)
+        ids, _ = _key_ids(left, self.key)
+        later = pc.not_equal(_numbers(len(ids)), _first_places(ids).take(ids))
+        row = pc.index(later, True).as_py()
+        place = ", ".join(f"{name} = {shown(left.column(name), row)}" for name in self.sequence)
+        return BadRow(
+            f"two different changes of {self._described(left, row)} share the sequence {place}",
+            hint="Neither is the last. Add a column to the sequence that tells them apart, "
+            "such as the source's position.",
+        )
+
+    def _described(self, rows: pa.Table, row: int) -> str:
+        return "key " + ", ".join(f"{name} = {shown(rows.column(name), row)}" for name in self.key)
+
+
+def _key_ids(rows: pa.Table, key: tuple[str, ...]) -> tuple[pa.Array, int]:
+    """A number for every row, from 0 and without a gap, equal where the keys are; and how many there are.
+    A null equals a null, as in Iceberg's equality deletes."""
+    ids, count = _value_ids(rows.column(key[0]))
+    for name in key[1:]:
+        more, size = _value_ids(rows.column(name))
+        # Never past 2^62: both counts are at most the rows of a table, and those fit 31 bits.
+        pairs = pc.add(pc.multiply(ids.cast(pa.int64()), max(size, 1)), more.cast(pa.int64()))
+        ids, count = _value_ids(pa.chunked_array([pairs]))
+    return ids, count
+
+
+def _value_ids(column: pa.ChunkedArray) -> tuple[pa.Array, int]:
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
+    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    return encoded.indices, len(encoded.dictionary)
+
+
+def _greatest(rank: pa.Array | pa.ChunkedArray, ids: pa.Array) -> pa.Array:
+    """By id, the greatest rank of its rows."""
+    rows = pa.table({"id": ids, "rank": rank})
+    groups = rows.group_by("id", use_threads=False).aggregate([("rank", "max")])
+    return _flat(groups["rank_max"].take(pc.sort_indices(groups["id"])))
+
+
+def _first_places(ids: pa.Array) -> pa.Array:
+    """By id, where it stands first."""
+    return pc.negate(_greatest(pc.negate(_numbers(len(ids))), ids))
+
+
+def _sequence_rank(piece: pa.Table, sequence: tuple[str, ...]) -> pa.Array | pa.ChunkedArray:
+    """A number for every row that orders as the sequence columns do, equal where they are."""
+    if len(sequence) == 1 and pa.types.is_integer(piece.column(sequence[0]).type):
+        return piece.column(sequence[0])
+    columns = piece.select(list(sequence))
+    order = pc.sort_indices(columns, sort_keys=[(name, "ascending") for name in sequence])
+    steps = pa.repeat(pa.scalar(False), piece.num_rows - 1)
+    for column in columns.take(order).columns:
+        steps = pc.or_(steps, pc.not_equal(column.slice(1), column.slice(0, len(column) - 1)))
+    ranks = pa.concat_arrays([pa.array([0], pa.int64()), _flat(pc.cumulative_sum(steps.cast(pa.int64())))])
+    return ranks.take(pc.sort_indices(order))
+
+
+def _numbers(count: int) -> pa.Array:
+    """0, 1, 2, … without a loop."""
+    return pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count), start=-1)
+
+
+def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

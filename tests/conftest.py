@@ -1,0 +1,63 @@
+"""Fixtures that tests of several rooms share. Engines start when a test first asks for them, once a process.
+
+What a fixture needs is imported in it: a run of unit tests loads neither Spark nor the sink.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from tests.support.lake import Lake
+    from tests.support.readers import DuckReader, SailReader
+
+# A deadline fails on a busy machine and says nothing of the code.
+settings.register_profile("calve", deadline=None, print_blob=True)
+settings.load_profile("calve")
+
+
+@pytest.fixture(scope="session")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """One catalog and warehouse for a process; each test has tables of its own in it."""
+    from tests.support.lake import Lake
+
+    return Lake(tmp_path_factory.mktemp("lake"))
+
+
+@pytest.fixture
+def table_name(request: pytest.FixtureRequest) -> str:
+    """A table's name that no other test of the process has."""
+    return re.sub(r"[^a-z0-9]+", "_", request.node.name.lower()).strip("_")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, lake: Lake) -> Iterator[Any]:
+    """The Spark session of this process; it knows the lake."""
+    from tests.support.readers import know_lake
+    from tests.support.spark import start_session
+
+    session = start_session(tmp_path_factory.mktemp("spark"))
+    know_lake(session, lake)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def sail() -> Iterator[SailReader]:
+    from tests.support.readers import sail_reader
+
+    with sail_reader() as reader:
+        yield reader
+
+
+@pytest.fixture(scope="session")
+def duckdb() -> Iterator[DuckReader]:
+    from tests.support.readers import duck_reader
+
+    with duck_reader() as reader:
+        yield reader

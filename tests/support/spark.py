@@ -1,0 +1,44 @@
+"""The one Spark session of a test process, with Iceberg's runtime on its class path.
+
+A process holds one session, because a second one would share the first one's JVM and settings. It starts
+small: two threads, no user interface, a compiler and a collector that are quick to warm up.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+JARS = Path(__file__).resolve().parents[2] / ".jars"
+
+SETTINGS = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def start_session(folder: Path) -> Any:
+    """A session whose own files stay in `folder`."""
+    jars = sorted(JARS.glob("*.jar"))
+    if not jars:
+        raise FileNotFoundError(f"no jar in {JARS.name}/: run `make jars`")
+    # Otherwise Spark's workers take the python3 that stands first on the path.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").appName("calve tests")
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    builder = builder.config("spark.jars", ",".join(map(str, jars)))
+    session = builder.config("spark.sql.warehouse.dir", folder.as_uri()).getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session

@@ -1,0 +1,152 @@
+"""Run the checks of this repository and say how long each took against its budget.
+
+    python tools/check.py [--coverage] [--nightly] all | lint types layers unit simulation …
+
+Every test belongs to exactly one group, by its markers. Each group is a process
+of its own, because a process holds one Spark session and Sail's client cannot
+share it with Spark. A group without a test is passed over; a run without any
+test fails. All checks run, whatever failed before them, so that one run tells all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+COVERAGE_PERCENT_MIN = 90
+NOTHING_COLLECTED = 5  # pytest's exit code
+
+# A test with two markers belongs to the first of these.
+MARKERS = ("docs", "servers", "spark", "engines", "simulation")
+GROUPS = ("unit", "simulation", "spark", "engines", "servers", "docs")
+QUICK = "lint, types, unit and simulation"
+BUDGET_SECONDS = {QUICK: 240, "spark": 600, "engines": 240, "servers": 300, "docs": 240}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one step ended."""
+
+    step: str
+    seconds: float
+    code: int
+
+    @property
+    def budget(self) -> str:
+        return self.step if self.step in BUDGET_SECONDS else QUICK
+
+    @property
+    def word(self) -> str:
+        return {0: "ok", NOTHING_COLLECTED: "no test"}.get(self.code, "FAILED")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Run the checks of this repository.")
+    steps = ("all", "lint", "types", "layers", *GROUPS, "coverage")
+    parser.add_argument("steps", nargs="+", choices=steps, metavar="step", help=", ".join(steps))
+    parser.add_argument("--coverage", action="store_true", help="measure branch coverage over all groups")
+    parser.add_argument("--nightly", action="store_true", help="the tests that are too long for every day")
+    arguments = parser.parse_args()
+    os.chdir(ROOT)
+    outcomes = run_steps(expand(arguments.steps, arguments.nightly), arguments.coverage, arguments.nightly)
+    return report(outcomes)
+
+
+def expand(steps: list[str], nightly: bool) -> list[str]:
+    if "all" not in steps:
+        return steps
+    # Unit tests and simulation share their processes; each has a target of its own beside.
+    groups = ["unit+simulation", "spark", "engines", "servers", "docs"]
+    return groups if nightly else ["lint", "types", "layers", *groups]
+
+
+def run_steps(steps: list[str], coverage: bool, nightly: bool) -> list[Outcome]:
+    if coverage:
+        subprocess.run([sys.executable, "-m", "coverage", "erase"], check=True)
+        steps = [*steps, "coverage"]
+    outcomes = []
+    for step in steps:
+        print(f"── {step}", flush=True)
+        started = time.monotonic()
+        code = 0
+        for command in commands(step, coverage, nightly):
+            code = code or subprocess.run(command, env=environment(), check=False).returncode
+        outcomes.append(Outcome(step, time.monotonic() - started, code))
+    return outcomes
+
+
+def commands(step: str, coverage: bool, nightly: bool) -> list[list[str]]:
+    python = [sys.executable, "-m"]
+    if step == "lint":
+        ruff = [*python, "ruff"]
+        return [[*ruff, "check", "--quiet", "."], [*ruff, "format", "--quiet", "--check", "."]]
+    if step == "types":
+        return [[*python, "mypy", *filter(holds_code, ("src", "tools", "tests", "benchmarks"))]]
+    if step == "layers":
+        call = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_logo=True))"
+        return [[sys.executable, "-c", call]]
+    if step == "coverage":
+        return [
+            [*python, "coverage", "combine", "--quiet"],
+            [*python, "coverage", "report", f"--fail-under={COVERAGE_PERCENT_MIN}"],
+        ]
+    return [pytest(step, coverage, nightly)]
+
+
+def pytest(group: str, coverage: bool, nightly: bool) -> list[str]:
+    command = [sys.executable, "-m", "coverage", "run", "-m"] if coverage else [sys.executable, "-m"]
+    command += ["pytest", "-q", "-m", f"({expression(group)}) and {'' if nightly else 'not '}nightly"]
+    if expression(group) == expression("unit+simulation") or group in ("unit", "simulation"):
+        command += ["-n", os.environ.get("JOBS", "2"), "--dist", "worksteal"]
+    if nightly:
+        command += ["--timeout", "3600"]
+    return command + shlex.split(os.environ.get("PYTEST_ARGS", ""))
+
+
+def expression(group: str) -> str:
+    """The marker expression of a group: its own marker, and none that goes before it."""
+    if group == "unit+simulation":
+        return " and ".join(f"not {marker}" for marker in MARKERS[:-1])
+    if group == "unit":
+        return " and ".join(f"not {marker}" for marker in MARKERS)
+    before = MARKERS[: MARKERS.index(group)]
+    return " and ".join([group, *(f"not {marker}" for marker in before)])
+
+
+def holds_code(folder: str) -> bool:
+    return any(Path(folder).rglob("*.py"))
+
+
+def environment() -> dict[str, str]:
+    # Spark starts its Python workers with `python3` from the path unless it is told.
+    return {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+
+
+def report(outcomes: list[Outcome]) -> int:
+    print()
+    for outcome in outcomes:
+        print(f"  {outcome.step:<18}{outcome.seconds:7.1f} s  {outcome.word}")
+    for budget, seconds in BUDGET_SECONDS.items():
+        ours = [outcome for outcome in outcomes if outcome.budget == budget and outcome.step != "coverage"]
+        if ours:
+            took = sum(outcome.seconds for outcome in ours)
+            over = "  OVER ITS BUDGET" if took > seconds else ""
+            print(f"  budget of {budget}: {took:.0f} of {seconds} s{over}")
+    failed = [outcome.step for outcome in outcomes if outcome.word == "FAILED"]
+    tests = [outcome for outcome in outcomes if outcome.step not in ("lint", "types", "layers", "coverage")]
+    if tests and all(outcome.code == NOTHING_COLLECTED for outcome in tests):
+        failed.append("no test was run")
+    if failed:
+        print(f"failed: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
