@@ -55,7 +55,7 @@ def sail() -> Iterator[SailReader]:
         yield reader
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def duckdb() -> Iterator[DuckReader]:
     from tests.support.readers import duck_reader
 

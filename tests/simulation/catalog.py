@@ -132,6 +132,12 @@ class SimCatalog:
         self.watch(base.metadata, metadata)
         return version
 
+    def edit(self, changes: dict[str, object]) -> None:
+        """A change that PyIceberg has no update for."""
+        base = self._existing()
+        changes |= {"metadata_log": _log(base), "last_updated_ms": max(self.now_ms(), base.metadata.last_updated_ms)}
+        self._publish(base.metadata.model_copy(update=changes))
+
     def settle_pending(self) -> int:
         """Apply a request that was taken long ago; how many were applied."""
         if not self.pending:
@@ -139,7 +145,11 @@ class SimCatalog:
         request = self.pending.pop(self.random.randrange(len(self.pending)))
         if not self.would_take(request):
             return 0
-        self.apply(request.requirements, request.updates)
+        try:
+            self.apply(request.requirements, request.updates)
+        except ValueError:
+            # PyIceberg's own checks: a snapshot id that is there, a sequence number that is too old.
+            return 0
         return 1
 
     def would_take(self, request: Request) -> bool:

@@ -60,17 +60,23 @@ class LoadFault(Enum):
     CRASH = "crash at a load"
 
 
-class StoreFault(Enum):
-    """What becomes of a metadata file that is written or read."""
+class WriteFault(Enum):
+    """What becomes of a metadata file that is written."""
 
     FULL = "no room"
     LOST_ANSWER = "written, but the answer was lost"
-    UNREADABLE = "cannot be read now"
     CRASH_BEFORE = "crash before a file"
     CRASH_AFTER = "crash after a file"
 
 
-Fault = CommitFault | LoadFault | StoreFault
+class ReadFault(Enum):
+    """What becomes of a metadata file that is read."""
+
+    UNREADABLE = "cannot be read now"
+    CRASH = "crash at a read"
+
+
+Fault = CommitFault | LoadFault | WriteFault | ReadFault
 
 NOT_APPLIED = frozenset(
     {
@@ -106,11 +112,12 @@ _ANSWERS: dict[Fault, Callable[[], BaseException]] = {
     LoadFault.RESET: lambda: requests.ConnectionError("reset"),
     LoadFault.UNAUTHORIZED_401: lambda: UnauthorizedError("401"),
     LoadFault.CRASH: lambda: Crash(),
-    StoreFault.FULL: lambda: StoreError("no room", hint="Make room."),
-    StoreFault.LOST_ANSWER: lambda: StoreError("no answer", hint="Try again."),
-    StoreFault.UNREADABLE: lambda: StoreError("cannot be read", hint="Try again."),
-    StoreFault.CRASH_BEFORE: lambda: Crash(),
-    StoreFault.CRASH_AFTER: lambda: Crash(),
+    WriteFault.FULL: lambda: StoreError("no room", hint="Make room."),
+    WriteFault.LOST_ANSWER: lambda: StoreError("no answer", hint="Try again."),
+    WriteFault.CRASH_BEFORE: lambda: Crash(),
+    WriteFault.CRASH_AFTER: lambda: Crash(),
+    ReadFault.UNREADABLE: lambda: StoreError("cannot be read", hint="Try again."),
+    ReadFault.CRASH: lambda: Crash(),
 }
 
 

@@ -14,14 +14,14 @@ from typing import Any, cast
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 
 from calve.model.errors import StoreError
-from tests.simulation.faults import StoreFault, answer
+from tests.simulation.faults import Fault, ReadFault, WriteFault, answer
 from tests.simulation.source import Row
 
 LOCATION = "sim://table"
 DATA = f"{LOCATION}/data/"
 
 Content = bytes | Callable[[], bytes]
-Draw = Callable[[str, type[StoreFault]], StoreFault | None]
+Draw = Callable[[str, type[Any]], Fault | None]
 
 
 class SimStore:
@@ -45,8 +45,8 @@ class SimStore:
 
     def open(self, location: str) -> io.BytesIO:
         self._count("read", location)
-        fault = self._draw(f"read {_short(location)}", StoreFault)
-        if fault is StoreFault.UNREADABLE:
+        fault = self._draw(f"read {_short(location)}", ReadFault)
+        if fault is not None:
             raise answer(fault)
         return io.BytesIO(self.read(location))
 
@@ -64,12 +64,12 @@ class SimStore:
 
     def finish(self, location: str, content: bytes) -> None:
         """A file is closed: where a fault has it, it is there and the writer never hears of it."""
-        fault = self._draw(f"write {_short(location)}", StoreFault)
-        if fault in (StoreFault.FULL, StoreFault.CRASH_BEFORE):
-            raise answer(cast(StoreFault, fault))
+        fault = self._draw(f"write {_short(location)}", WriteFault)
+        if fault is WriteFault.FULL or fault is WriteFault.CRASH_BEFORE:
+            raise answer(fault)
         self._count("write", location)
         self._files[location] = content
-        if fault in (StoreFault.LOST_ANSWER, StoreFault.CRASH_AFTER):
+        if fault is not None:
             raise answer(fault)
 
     def put(self, location: str, content: Content) -> None:

@@ -85,7 +85,7 @@ def _plain_leaf(value: Any, kind: pa.DataType) -> Any:
             return value
         return uuid.UUID(value) if isinstance(value, str) else uuid.UUID(bytes=bytes(value))
     if pa.types.is_decimal(kind):
-        return Decimal(value).quantize(Decimal(1).scaleb(-kind.scale))
+        return Decimal(value)
     if pa.types.is_floating(kind):
         # Minus zero equals zero in SQL, and NaN equals nothing in Python.
         return "NaN" if math.isnan(value) else value + 0.0

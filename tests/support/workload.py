@@ -24,6 +24,7 @@ UPSERT_WORDS = ("I", "+I", "c", "r", "+U", "u", "U", "insert", "upsert", "update
 DELETE_WORDS = ("D", "-D", "-U", "d", "delete")
 
 _KEYS = 14
+_DRAWS = 200
 _CHANGES = 10
 _DELETE_SHARE = 0.25
 _NULL_SHARE = 0.15
@@ -139,9 +140,9 @@ class Ledger:
     def _draw_keys(self) -> list[Key]:
         columns = {column.name: column for column in self.variant.columns(1)}
         keys: dict[Key, None] = {}
-        while self.variant.key and len(keys) < _KEYS:
+        for _ in range(_DRAWS if self.variant.key else 0):
             keys[tuple(columns[name].draw(self.random) for name in self.variant.key)] = None
-        return list(keys)
+        return list(keys)[:_KEYS]
 
     def _draw_changes(self, columns: tuple[Column, ...]) -> Iterable[Values]:
         for _ in range(_CHANGES):

@@ -112,3 +112,8 @@ def default_sink_id(namespace: tuple[str, ...], table: str) -> str:
 def tag_name(sink_id: str) -> str:
     """The tag that carries a sink's progress."""
     return f"calve-{sink_id}"
+
+
+def claimed_property(sink_id: str) -> str:
+    """The table property that says that a sink was here, should its tag and snapshots be lost (P6)."""
+    return f"calve.sink.{sink_id}"

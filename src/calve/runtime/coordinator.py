@@ -31,7 +31,7 @@ from calve.model.errors import (
     PremiseBroken,
     StoreError,
 )
-from calve.model.progress import Progress
+from calve.model.progress import Progress, claimed_property, tag_name
 from calve.protocol.judge import Intent, Look, Verdict, judge
 from calve.protocol.retry import Answer, RetryPolicy, Step, next_step
 from calve.runtime.clock import Clock, SystemClock
@@ -95,6 +95,8 @@ class Coordinator:
         self._held: int | None = None
         self._sequence_seen = 0
         self._doubts: tuple[Prepared, ...] = ()
+        self._answer_open = False
+        """A commit whose answer was lost may still be under way, and land later."""
         self.foreign = Foreign(identity.table_name, halt_on_foreign_rows)
         self.stats = CommitStats()
 
@@ -111,8 +113,9 @@ class Coordinator:
         return self._progress
 
     def refresh(self) -> Base:
-        """Read the table again, without judging it: the next batch is planned on what is there now."""
-        self._see(self._load())
+        """Read the table again: the next batch is planned on what is there now. An answer that is older than
+        what was seen already changes nothing, and the table is judged when the batch is committed."""
+        self._see_newer(self._load())
         return self.base
 
     # -- claim ---------------------------------------------------------------------------------
@@ -124,18 +127,19 @@ class Coordinator:
             if attempt > 1:
                 self._pause(attempt - 1)
             table = self._try_load(attempt)
-            if table is None:
+            if table is None or not self._see_newer(table):
                 continue
-            self._see(table)
             held = tag_snapshot(table.metadata, self._identity.sink_id)
             if held is not None and held.snapshot_id == snapshot_id:
                 return self._claimed(snapshot_id)
             request = self._claim_attempt(snapshot_id)
             sent = self._send(request)
             if sent.answer is Answer.LANDED:
-                # A catalog may take a tag and not keep it: only what a fresh read shows counts.
-                self._see(self._load())
-                return self._claimed(snapshot_id)
+                # A catalog may take a tag and not keep it: only what a fresh read shows counts. One that is
+                # older than the answer (case 25) shows nothing: then the next round reads again.
+                table = self._try_load(attempt)
+                if table is not None and self._see_newer(table):
+                    return self._claimed(snapshot_id)
         raise CommitConflict(
             f"the claim of sink {self._identity.sink_id} was not taken in {self._policy.attempts_max} attempts",
             hint="Is another run of the same sink being started again and again? Stop it, then start this one.",
@@ -163,15 +167,15 @@ class Coordinator:
         return self._builder.claim(base, progress, snapshot_id, self._clock.now_ms())
 
     def _check_unclaimed(self) -> None:
-        """A table that has snapshots of this sink but no tag lost its progress: it is not begun again."""
-        sink_id = self._identity.sink_id
-        for snapshot in self.base.metadata.snapshots:
-            if snapshot.summary is not None and snapshot.summary.additional_properties.get("calve.sink-id") == sink_id:
-                raise Diverged(
-                    f"{self._identity.table_name} has snapshots of sink {sink_id}, but its tag calve-{sink_id} is gone",
-                    hint=f"Create the tag again at the sink's last snapshot ({snapshot.snapshot_id} or later), "
-                    "or start anew under another sink id.",
-                )
+        """A table that knows the sink but has no tag lost its progress: it is not begun again by itself."""
+        sink_id, metadata = self._identity.sink_id, self.base.metadata
+        mark = claimed_property(sink_id)
+        if mark in metadata.properties:
+            raise Diverged(
+                f"{self._identity.table_name} was written by sink {sink_id}, but its tag {tag_name(sink_id)} is gone",
+                hint="Create the tag again at the sink's last snapshot. To begin again from zero instead, use "
+                f"another sink id, or unset the table property {mark}.",
+            )
 
     def _check_resumable(self, known: Progress) -> None:
         if known.source != self._identity.source:
@@ -211,19 +215,42 @@ class Coordinator:
         """
         started = self._clock.ticks_ms()
         self.stats.last_catalog_ms = 0.0
+        self._check_lineage()
         prepared = self._prepare(batches)
         self._check_premises(prepared)
         for attempt in range(1, self._policy.attempts_max + 1):
-            request = self._builder.group_commit(
-                self.base, prepared, self.progress, self._held_or_fail(), self._clock.now_ms()
-            )
+            request = self._build(prepared)
             self._doubts = (*(doubt for doubt in self._doubts if doubt not in prepared), *prepared)
             sent = self._send(request)
             if sent.answer is Answer.LANDED:
                 return self._landed(request.progress, request.tag_snapshot, started)
             if self._settle(prepared, sent, attempt, started):
                 return self.progress
-        raise self._given_up(prepared, sent)
+        raise self._given_up(prepared, sent, certain=False)
+
+    def _check_lineage(self) -> None:
+        """The base may have been read without a judgement, after a claim, a lost answer or a refresh: a main
+        that was rolled back meanwhile is not built on (case 42)."""
+        shown = self._shown()
+        lineage = trace(self.base.metadata, None if shown is None else shown.committed, self.base.io)
+        if not lineage.descends:
+            raise refusal(Verdict.ROLLED_BACK, self._identity.table_name, shown, lower=self.progress.frontier)
+        self.foreign.count(lineage)
+
+    def _build(self, prepared: tuple[Prepared, ...]) -> Attempt:
+        try:
+            return self._group_commit(prepared)
+        except StoreError:
+            # What the base names may be compacted and expired by now: then the table has moved on.
+            seen = self.base.main
+            if self._look(prepared) is not Verdict.COMMIT or self.base.main == seen:
+                raise
+            self._check_premises(prepared)
+            return self._group_commit(prepared)
+
+    def _group_commit(self, prepared: tuple[Prepared, ...]) -> Attempt:
+        now_ms = self._clock.now_ms()
+        return self._builder.group_commit(self.base, prepared, self.progress, self._held_or_fail(), now_ms)
 
     def _prepare(self, batches: Sequence[Ready]) -> tuple[Prepared, ...]:
         """Manifests and ids for batches; what an earlier call left in doubt keeps its own."""
@@ -247,7 +274,9 @@ class Coordinator:
                     verdict, self._identity.table_name, self._shown(), lower=prepared[0].ready.batch.lower
                 ) from sent.cause
             if step is Step.GIVE_UP:
-                raise self._given_up(prepared, sent)
+                # A refusal is certain only where the table was read since and no other answer is open.
+                certain = verdict is Verdict.COMMIT and not self._answer_open
+                raise self._given_up(prepared, sent, certain=certain)
             self._pause(attempt)
             if step is Step.TRY_AGAIN:
                 self._check_premises(prepared)
@@ -310,16 +339,18 @@ class Coordinator:
         )
 
     def _landed(self, progress: Progress, held: int, started: float) -> Progress:
-        self._progress, self._held, self._doubts = progress, held, ()
+        self._progress, self._held, self._doubts, self._answer_open = progress, held, (), False
         self.stats.commits += 1
         self.stats.last_ms = self._clock.ticks_ms() - started
         return progress
 
-    def _given_up(self, prepared: tuple[Prepared, ...], sent: Sent) -> CommitConflict | CommitUnknown:
+    def _given_up(
+        self, prepared: tuple[Prepared, ...], sent: Sent, *, certain: bool
+    ) -> CommitConflict | CommitUnknown:
         bounds = f"[{prepared[0].ready.batch.lower}, {prepared[-1].ready.batch.upper})"
         place = f"{bounds} of {self._identity.table_name}"
         error: CommitConflict | CommitUnknown
-        if sent.answer is Answer.CONFLICT:
+        if certain:
             error = CommitConflict(
                 f"{place} was not committed: others kept changing the table",
                 hint="Commit it again, with fewer writers beside it or more commit attempts. Its files are kept.",
@@ -358,6 +389,7 @@ class Coordinator:
                 self.stats.conflicts += 1
             case Answer.UNKNOWN:
                 self.stats.unknowns += 1
+                self._answer_open = True
         return sent
 
     def _load(self) -> Table:
@@ -374,6 +406,13 @@ class Coordinator:
     def _see(self, table: Table) -> None:
         self._base = read_base(table)
         self._sequence_seen = max(self._sequence_seen, table.metadata.last_sequence_number)
+
+    def _see_newer(self, table: Table) -> bool:
+        """See a table, unless a replica that lags showed it."""
+        newer = table.metadata.last_sequence_number >= self._sequence_seen
+        if newer:
+            self._see(table)
+        return newer
 
     def _shown(self) -> Progress | None:
         return read_progress(self.base.metadata, self._identity.sink_id)

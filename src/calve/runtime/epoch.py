@@ -10,7 +10,8 @@ written again when a premise broke; a file that was streamed cannot, and the cal
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pyarrow as pa
 
 from calve.config.sink import Mode, SinkConfig
 from calve.model.batch import Batch
-from calve.model.errors import SchemaMismatch
+from calve.model.errors import PremiseBroken, SchemaMismatch, SinkState
 from calve.model.file import FileClosed
 from calve.runtime.clock import Clock
 from calve.runtime.plan import EpochPlan, epoch_plan
@@ -27,7 +28,7 @@ from calve.store import store_for
 from calve.table.base import Base
 from calve.table.build import Ready
 from calve.table.evolve import Evolution, evolve, plan_evolution
-from calve.table.premises import Premises
+from calve.table.premises import Premises, broken
 from calve.writer.conform import conform
 from calve.writer.spool import Spool
 from calve.writer.worker import StreamingAppend, can_stream, write_batch_files
@@ -36,7 +37,9 @@ from calve.writer.worker import StreamingAppend, can_stream, write_batch_files
 class Epoch:
     """The open epoch of a sink."""
 
-    def __init__(self, config: SinkConfig, number: int, batch: Batch, folder: Path, worker: str, clock: Clock) -> None:
+    def __init__(
+        self, config: SinkConfig, number: int, batch: Batch, folder: Path, worker: str, clock: Clock
+    ) -> None:
         self.number = number
         self.batch = batch
         self.rows = 0
@@ -57,9 +60,11 @@ class Epoch:
         self._spool: Spool | None = None
         self._stream: StreamingAppend | None = None
         self._streamed: list[FileClosed] = []
+        self._broken = False
 
     def add(self, rows: pa.RecordBatch | pa.Table, base: Base, refresh: Callable[[], Base]) -> int:
         """Take rows in; their Arrow bytes. Nothing is kept of rows that do not fit."""
+        self._check_whole()
         arrival = arrive(self._config, rows, self.number, self.rows)
         try:
             plan = self._fit(arrival, base)
@@ -79,17 +84,19 @@ class Epoch:
 
     def flush(self) -> None:
         """Move buffered rows on: into the spool, or into the open file."""
+        self._check_whole()
         if not self._buffer:
             return
         assert self._plan is not None
         tables, self._buffer = self._buffer, []
         self.buffered_rows, self._buffered_bytes, self._buffering_since = 0, 0, None
         self.flushes += 1
-        for table in tables:
-            if self._streams(self._plan):
-                self._open_stream(self._plan).write(table)
-            else:
-                self._open_spool(self._plan).add(table)
+        with self._moving_rows():
+            for table in tables:
+                if self._streams(self._plan):
+                    self._open_stream(self._plan).write(table)
+                else:
+                    self._open_spool(self._plan).add(table)
 
     def close_files(self, base: Base) -> Ready:
         """Write what is left and close all files: the batch, ready to be committed on this base."""
@@ -126,6 +133,22 @@ class Epoch:
         """Whether the rows are still here after their files were written."""
         return self._spool is not None
 
+    @contextmanager
+    def _moving_rows(self) -> Iterator[None]:
+        """Rows that are on their way when something fails are lost: then so is the epoch (case 35)."""
+        try:
+            yield
+        except BaseException:
+            self._broken = True
+            raise
+
+    def _check_whole(self) -> None:
+        if self._broken:
+            raise SinkState(
+                f"epoch {self.number} lost rows when they could not be written, and cannot be committed",
+                hint=f"Roll epoch {self.number} back, begin it again and write its rows again.",
+            )
+
     def discard(self) -> None:
         """Forget everything. Files that were written are orphans."""
         self._buffer = []
@@ -142,13 +165,28 @@ class Epoch:
         """The plan under which the rows can be written; the table's schema grows with them if it may."""
         if arrival.deletes_only:
             return self._plan or self._settled(base, self._evolution)
-        seen = (arrival.rows.schema, arrival.nulls_in())
+        # Without evolution a null where none may be is a row that does not fit, and is shown as one.
+        nulls_in = arrival.nulls_in() if self._config.schema_evolution else frozenset()
+        seen = (arrival.rows.schema, nulls_in)
         if self._plan is not None and seen in self._arrivals:
             return self._plan
+        self._check_streamed(base)
         evolution = self._evolved(base, self._evolution, *seen)
         plan = self._settled(base, evolution)
         self._arrivals[seen] = None
         return plan
+
+    def _check_streamed(self, base: Base) -> None:
+        """Rows that went straight into files cannot be written again: the table must still be what those
+        files took for granted, also for rows that come later."""
+        if self._plan is None or not (self._streamed or self._stream):
+            return
+        reasons = broken(self._plan.premises, base.metadata, base.manifests)
+        if reasons:
+            raise PremiseBroken(
+                f"the table changed under epoch {self.number}: {'; '.join(reasons)}",
+                hint=f"Roll epoch {self.number} back, begin it again and write its rows again.",
+            )
 
     def _settled(self, base: Base, evolution: Evolution | None) -> EpochPlan:
         plan = epoch_plan(self._config, base, evolution)
@@ -199,7 +237,8 @@ class Epoch:
 
     def _close_stream(self) -> None:
         if self._stream is not None:
-            self._streamed += self._stream.close()
+            with self._moving_rows():
+                self._streamed += self._stream.close()
             self._stream = None
 
     def _open_spool(self, plan: EpochPlan) -> Spool:
@@ -222,9 +261,10 @@ class Epoch:
             return
         self._plan = plan
         spool = self._open_spool(plan)
-        for part in old.parts():
-            spool.add(self._shaped(part))
-        old.clear()
+        with self._moving_rows():
+            for part in old.parts():
+                spool.add(self._shaped(part))
+            old.clear()
 
     def _shaped(self, part: pa.Table) -> pa.Table:
         """Rows that were taken in under an earlier schema of this epoch, under the current one."""
@@ -232,7 +272,7 @@ class Epoch:
         schema = self._plan.write.schema
         if OP_COLUMN not in part.column_names:
             return part if part.schema.equals(schema, check_metadata=True) else conform(part, schema)
-        wanted = relaxed(schema, self._config.key)
+        wanted = relaxed(schema, self._config.key) if self._config.mode is Mode.UPSERT else schema
         plain = part.drop_columns([OP_COLUMN])
         if plain.schema.equals(wanted, check_metadata=True):
             return part

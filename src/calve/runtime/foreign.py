@@ -32,7 +32,9 @@ class Foreign:
             self._last_counted = lineage.foreign[0].snapshot_id
 
     def _take_note(self, snapshot: Snapshot) -> None:
-        summary: Mapping[str, str] = {} if snapshot.summary is None else snapshot.summary.additional_properties
+        summary: Mapping[str, str] = (
+            {} if snapshot.summary is None else snapshot.summary.additional_properties
+        )
         operation = None if snapshot.summary is None else snapshot.summary.operation
         self.snapshots += 1
         if operation is Operation.REPLACE:

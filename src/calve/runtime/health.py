@@ -45,6 +45,7 @@ class SinkMetrics:
     flushes: int = 0
     commits: int = 0
     epochs_skipped: int = 0
+    rows_skipped: int = 0
     epochs_empty: int = 0
     epochs_rolled_back: int = 0
     batches_rewritten: int = 0

@@ -12,7 +12,7 @@ from calve.table.base import Base
 from calve.table.evolve import Evolution
 from calve.table.manifests import Content
 from calve.table.plan import Scope, TablePlan, table_plan
-from calve.table.premises import Premises
+from calve.table.premises import Premises, SchemaState
 from calve.table.properties import FileProperties
 from calve.writer.plan import ColumnMode, DeleteScope, FileSettings, MetricsMode, WritePlan
 
@@ -42,7 +42,7 @@ def epoch_plan(config: SinkConfig, base: Base, evolution: Evolution | None) -> E
         added = PartitionSpec(spec_id=plan.global_spec.spec_id)
     premises = Premises(
         schema=schema,
-        last_column_id=None if evolution is None else metadata.last_column_id,
+        evolved_from=None if evolution is None else SchemaState.of(metadata),
         empty=bool(key) and plan.deletes is Scope.NONE,
         only_spec=plan.spec_id if plan.deletes is Scope.PARTITION and plan.partition else None,
         new_spec=None if added is None else added.spec_id,
@@ -65,7 +65,8 @@ def _write_plan(config: SinkConfig, plan: TablePlan) -> WritePlan:
         deletes=DeleteScope(plan.deletes.value),
         global_spec_id=None if plan.global_spec is None else plan.global_spec.spec_id,
         metrics={
-            leaf: ColumnMode(MetricsMode(metrics.mode), metrics.length) for leaf, metrics in plan.metrics.items()
+            leaf: ColumnMode(MetricsMode(metrics.mode), metrics.length)
+            for leaf, metrics in plan.metrics.items()
         },
         settings=FileSettings(**plan.settings),
     )
@@ -73,7 +74,9 @@ def _write_plan(config: SinkConfig, plan: TablePlan) -> WritePlan:
 
 def _explicit(config: SinkConfig) -> FileProperties:
     """What the user set; what was left open is the table's to say."""
-    explicit = FileProperties(**{name: getattr(config.parquet, name) for name in config.parquet.model_fields_set})
+    explicit = FileProperties(
+        **{name: getattr(config.parquet, name) for name in config.parquet.model_fields_set}
+    )
     if "target_file_bytes" in config.model_fields_set:
         explicit["target_file_bytes"] = config.target_file_bytes
     return explicit

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calve.config.sink import Mode, NullKeys, SinkConfig
-from calve.model.errors import BadRow, SchemaMismatch
+from calve.model.errors import BadName, BadRow, SchemaMismatch
 from calve.writer.conform import check_keys, conform, shown
 from calve.writer.ops import DELETE, OP_COLUMN, UPSERT, op_codes, op_words, with_ops
 
@@ -49,7 +49,10 @@ def arrive(config: SinkConfig, rows: pa.RecordBatch | pa.Table, epoch: int, firs
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
     repeated = next((name for name in table.column_names if table.column_names.count(name) > 1), None)
     if repeated is not None:
-        raise SchemaMismatch(f"column {repeated!r} stands twice in the incoming rows", hint="Give each column a name of its own.")
+        raise SchemaMismatch(
+            f"column {repeated!r} stands twice in the incoming rows",
+            hint="Give each column a name of its own.",
+        )
     if config.mode is Mode.APPEND:
         return Arrival(table, None, first_row)
     table, codes = _take_ops(config, table, first_row)
@@ -60,21 +63,40 @@ def arrive(config: SinkConfig, rows: pa.RecordBatch | pa.Table, epoch: int, firs
 
 def changes(config: SinkConfig, arrival: Arrival, schema: pa.Schema) -> pa.Table:
     """The rows with the table's schema, and with op codes where the mode has a key."""
-    key = config.key
+    key, incoming = config.key, arrival.rows
+    _check_needed(config, incoming)
+    if key and config.null_keys is NullKeys.REFUSE:
+        check_keys(incoming, key, arrival.first_row)
     if arrival.codes is None:
-        rows = conform(arrival.rows, schema, first_row=arrival.first_row)
+        rows = conform(incoming, schema, first_row=arrival.first_row)
     else:
-        incoming = arrival.rows.select(list(key)) if arrival.deletes_only else arrival.rows
+        if arrival.deletes_only:
+            incoming = incoming.select(list(dict.fromkeys((*key, *config.sequence_by))))
         rows = conform(incoming, relaxed(schema, key), first_row=arrival.first_row)
         _check_required(rows, schema, arrival)
-    if key and config.null_keys is NullKeys.REFUSE:
-        check_keys(rows, key, arrival.first_row)
-    return rows if arrival.codes is None else with_ops(rows, arrival.codes)
+    if arrival.codes is not None:
+        return with_ops(rows, arrival.codes)
+    # A keyed changelog goes through the spool as upserts of (key, op): that is how copies are found.
+    return with_ops(rows, UPSERT) if key else rows
 
 
 def relaxed(schema: pa.Schema, key: tuple[str, ...]) -> pa.Schema:
     """The schema of changes: deletes have no value in columns that are required of rows."""
     return pa.schema([field if field.name in key else field.with_nullable(True) for field in schema])
+
+
+def _check_needed(config: SinkConfig, rows: pa.Table) -> None:
+    """Refuse rows without the columns that say which row of the table is meant, and which change is the last:
+    a column that is missing would be null in every row."""
+    for name in (*config.key, *config.sequence_by):
+        if name not in rows.column_names:
+            what = "key" if name in config.key else "sequence"
+            raise SchemaMismatch(
+                f"the {what} column {name!r} is not among the incoming columns: {', '.join(rows.column_names)}",
+                hint="Send it with every row, deletes too.",
+            )
+    if OP_COLUMN in rows.column_names:
+        raise BadName(f"the column name {OP_COLUMN!r} is the sink's own", hint="Rename the column.")
 
 
 def _take_ops(config: SinkConfig, table: pa.Table, first_row: int) -> tuple[pa.Table, pa.ChunkedArray]:

@@ -23,7 +23,7 @@ import logging
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
@@ -32,20 +32,21 @@ from typing import Self
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
 
-from calve.config.sink import Delivery, ForeignRows, Mode, NullKeys, SinkConfig
+from calve.config.sink import Delivery, ForeignRows, Mode, SinkConfig
 from calve.model.batch import Batch
 from calve.model.errors import (
+    BadTime,
     CalveError,
     CommitConflict,
     CommitUnknown,
     Diverged,
     Fenced,
+    Gap,
     PremiseBroken,
     SinkState,
     TableError,
     TableMissing,
 )
-from calve.model.errors import Gap
 from calve.model.file import FileKind
 from calve.model.time import TIME_MAX, check_time
 from calve.protocol.mint import settle
@@ -53,18 +54,20 @@ from calve.protocol.retry import RetryPolicy
 from calve.runtime.clock import Clock, SystemClock
 from calve.runtime.coordinator import Coordinator, Identity
 from calve.runtime.epoch import Epoch
+from calve.runtime.first import check_first, wanted_table
 from calve.runtime.health import Capabilities, Health, HealthStatus, SinkMetrics
 from calve.runtime.rows import arrive
 from calve.table.build import Ready
 from calve.table.catalogs import open_catalog
-from calve.table.commit import load
-from calve.table.create import Wanted, check_table, create_table
+from calve.table.commit import load, reaching
+from calve.table.create import check_table, create_table
 from calve.table.schema import to_arrow
 from calve.writer.spill import sweep
 
 _log = logging.getLogger("calve.sink")
 
 _SOURCE = "epoch"
+_LONG_MAX = 2**63 - 1
 _REWRITES_MAX = 5
 """How often a batch is written again because the table changed under it, before the epoch fails."""
 
@@ -103,10 +106,13 @@ class EpochResult:
 class IcebergSink:
     """A sink for one table. Not for several threads at once."""
 
-    def __init__(self, config: SinkConfig, *, clock: Clock | None = None, catalog: Catalog | None = None) -> None:
+    def __init__(
+        self, config: SinkConfig, *, clock: Clock | None = None, catalog: Catalog | None = None
+    ) -> None:
         self.config = config
         self._clock = clock or SystemClock()
         self._catalog = catalog
+        self._owns_catalog = catalog is None
         self._state = State.CREATED
         self._failure: CalveError | None = None
         self._coordinator: Coordinator | None = None
@@ -151,7 +157,7 @@ class IcebergSink:
         except TableMissing:
             _log.info("%s is not there yet; it is created with the first rows", self.config.table_name)
         else:
-            check_table(table, self._wanted(pa.schema([])))
+            check_table(table, wanted_table(self.config, pa.schema([])))
             self._claim(self._catalog)
         self._state = State.OPEN
         return self
@@ -162,7 +168,10 @@ class IcebergSink:
             return
         if self._epoch is not None:
             _log.warning("closing: epoch %s is open and is rolled back", self._epoch.number)
+            self._metrics.epochs_rolled_back += 1
             self._discard_epoch()
+        if self._owns_catalog and self._catalog is not None:
+            self._catalog.close()
         self._state = State.CLOSED
 
     # -- epochs --------------------------------------------------------------------------------
@@ -178,6 +187,11 @@ class IcebergSink:
         check_time(epoch, "epoch")
         if epoch >= TIME_MAX:
             raise SinkState(f"epoch {epoch} is the last number there is", hint="Begin with small numbers.")
+        if self.config.mode is Mode.CHANGELOG and epoch > _LONG_MAX:
+            raise BadTime(
+                f"epoch {epoch} does not fit the long column {self.config.changelog_time_column!r}",
+                hint=f"A changelog's epochs go up to {_LONG_MAX}.",
+            )
         if self._epoch is not None or self._skipping is not None:
             raise SinkState(
                 f"epoch {self._current()} is still open, so {epoch} cannot begin",
@@ -196,7 +210,8 @@ class IcebergSink:
             return False
         if epoch <= self._last_seen and self.config.delivery is Delivery.EXACTLY_ONCE:
             raise SinkState(
-                f"epoch {epoch} comes after epoch {self._last_seen}", hint="Epochs grow: send them in their order."
+                f"epoch {epoch} comes after epoch {self._last_seen}",
+                hint="Epochs grow: send them in their order.",
             )
         upper = max(epoch, frontier) + 1
         self._epoch = Epoch(
@@ -210,6 +225,7 @@ class IcebergSink:
         of this call is kept."""
         self._check_open()
         if self._skipping is not None:
+            self._metrics.rows_skipped += rows.num_rows
             return WriteResult(0, 0)
         epoch = self._open_epoch()
         if epoch.ready is not None:
@@ -221,10 +237,10 @@ class IcebergSink:
             return WriteResult(0, 0)
         with self._counting_errors():
             coordinator = self._coordinator or self._create_table(epoch, rows)
-            before = self._clock.ticks_ms()
-            flushes = epoch.flushes
-            size = epoch.add(rows, coordinator.base, coordinator.refresh)
-            self._note_flush(epoch, flushes, before)
+            size = 0
+            if coordinator is not None:
+                with self._timing_flush(epoch):
+                    size = epoch.add(rows, coordinator.base, coordinator.refresh)
         self._metrics.rows_written += rows.num_rows
         return WriteResult(rows.num_rows, size)
 
@@ -232,11 +248,8 @@ class IcebergSink:
         """Move buffered rows of the open epoch out of memory. Nothing becomes visible."""
         self._check_open()
         if self._epoch is not None and self._epoch.ready is None:
-            before = self._clock.ticks_ms()
-            flushes = self._epoch.flushes
-            with self._counting_errors():
+            with self._counting_errors(), self._timing_flush(self._epoch):
                 self._epoch.flush()
-            self._note_flush(self._epoch, flushes, before)
 
     def commit_epoch(self, epoch: int) -> EpochResult:
         """Publish the epoch as one snapshot. An epoch without changes is none.
@@ -293,8 +306,8 @@ class IcebergSink:
         return HealthStatus(Health.HEALTHY)
 
     def metrics(self) -> SinkMetrics:
-        """What the sink has done since it was opened."""
-        metrics = self._metrics
+        """What the sink has done since it was opened, as of now."""
+        metrics = replace(self._metrics)
         metrics.open_ms = self._clock.ticks_ms() - self._opened_at if self._opened_at else 0.0
         metrics.frontier = self._frontier()
         if self._coordinator is not None:
@@ -320,21 +333,32 @@ class IcebergSink:
         coordinator = Coordinator(
             catalog,
             identity,
-            policy=RetryPolicy(attempts_max=self.config.commit_attempts_max, patience_ms=self.config.commit_timeout_ms),
+            policy=RetryPolicy(
+                attempts_max=self.config.commit_attempts_max, patience_ms=self.config.commit_timeout_ms
+            ),
             clock=self._clock,
             halt_on_foreign_rows=self.config.foreign_rows is ForeignRows.HALT,
         )
         progress = coordinator.claim()
         self._coordinator = coordinator
         _log.info(
-            "claimed %s as generation %s, frontier %s", self.config.table_name, progress.generation, progress.frontier
+            "claimed %s as generation %s, frontier %s",
+            self.config.table_name,
+            progress.generation,
+            progress.frontier,
         )
         return coordinator
 
-    def _create_table(self, epoch: Epoch, rows: pa.RecordBatch | pa.Table) -> Coordinator:
+    def _create_table(self, epoch: Epoch, rows: pa.RecordBatch | pa.Table) -> Coordinator | None:
+        """Make the table that the first rows ask for, and claim it. Deletes alone ask for none: there is
+        nothing that they could delete, and they need not show all columns."""
         assert self._catalog is not None
         arrival = arrive(self.config, rows, epoch.number, 0)
-        create_table(self._catalog, self.config.identifier, self._wanted(arrival.rows.schema))
+        wanted = check_first(self.config, arrival)
+        if arrival.deletes_only:
+            return None
+        with reaching(self.config.identifier):
+            create_table(self._catalog, self.config.identifier, wanted)
         coordinator = self._claim(self._catalog)
         if coordinator.progress.frontier > epoch.batch.lower:
             raise Diverged(
@@ -344,36 +368,25 @@ class IcebergSink:
             )
         return coordinator
 
-    def _wanted(self, schema: pa.Schema) -> Wanted:
-        config = self.config
-        return Wanted(
-            schema=schema,
-            key=config.key if config.mode is Mode.UPSERT else (),
-            null_keys=config.null_keys is NullKeys.ALLOW,
-            partition=config.partition or None,
-            sort=config.sort or None,
-            location=config.location,
-            properties=config.table_properties,
-        )
-
     def _close_files(self, epoch: Epoch) -> Ready | None:
         """The batch with its files closed; `None` if there is nothing to publish."""
         if epoch.ready is not None:
             return epoch.ready
         if self._coordinator is None:
             return None  # no row has ever come, and no table is made for none
-        has_changes = epoch.rows > 0 and bool(self._write_files(epoch, self._coordinator).files)
+        written = self._write_files(epoch, self._coordinator) if epoch.rows else None
+        has_changes = written is not None and bool(written.files)
         heartbeat = self.config.heartbeat or None
         published = settle(epoch.batch.lower, [(epoch.batch, has_changes)], heartbeat)
         if not published:
             return None
-        return epoch.ready or epoch.close_empty(self._coordinator.base)
+        return written or epoch.close_empty(self._coordinator.base)
 
     def _write_files(self, epoch: Epoch, coordinator: Coordinator) -> Ready:
-        before = self._clock.ticks_ms()
+        before, waiting = self._clock.ticks_ms(), epoch.buffered_rows
         ready = epoch.close_files(coordinator.base)
         metrics = self._metrics
-        metrics.rows_flushed = metrics.rows_written
+        metrics.rows_flushed += waiting
         metrics.last_flush_ms = self._clock.ticks_ms() - before
         metrics.bytes_written += sum(file.file_bytes for file in ready.files)
         for file in ready.files:
@@ -392,7 +405,8 @@ class IcebergSink:
             except PremiseBroken as broken:
                 if not epoch.can_be_written_again:
                     raise PremiseBroken(
-                        broken.message, hint=f"Roll epoch {epoch.number} back, begin it again and write its rows again."
+                        broken.message,
+                        hint=f"Roll epoch {epoch.number} back, begin it again and write its rows again.",
                     ) from broken
                 _log.warning("%s; epoch %s is written again", broken.message, epoch.number)
                 self._metrics.batches_rewritten += 1
@@ -400,9 +414,10 @@ class IcebergSink:
             else:
                 return
         raise CommitConflict(
-            f"epoch {epoch.number} of {self.config.table_name} was written {_REWRITES_MAX} times, and each time the "
-            "table changed before it was committed",
-            hint="Somebody keeps changing the table's schema or partitions. Commit the epoch again when they are done.",
+            f"epoch {epoch.number} of {self.config.table_name} was written {_REWRITES_MAX} times, and each time "
+            "the table changed before it was committed",
+            hint="Somebody keeps changing the table's schema or partitions. "
+            "Commit the epoch again when they are done.",
         )
 
     def _finish(self, epoch: Epoch, ready: Ready | None, before: float) -> EpochResult:
@@ -436,10 +451,13 @@ class IcebergSink:
                 _log.warning("%s", error.message)
             raise
 
-    def _note_flush(self, epoch: Epoch, flushes: int, before: float) -> None:
+    @contextmanager
+    def _timing_flush(self, epoch: Epoch) -> Iterator[None]:
+        before, flushes, flushed = self._clock.ticks_ms(), epoch.flushes, epoch.rows - epoch.buffered_rows
+        yield
         if epoch.flushes > flushes:
             self._metrics.flushes += epoch.flushes - flushes
-            self._metrics.rows_flushed = self._metrics.rows_written + epoch.rows - epoch.buffered_rows
+            self._metrics.rows_flushed += epoch.rows - epoch.buffered_rows - flushed
             self._metrics.last_flush_ms = self._clock.ticks_ms() - before
 
     def _check_open(self) -> None:

@@ -41,13 +41,35 @@ SMALL = tuple(zigzag(value) for value in range(4096))
 """Encoded small numbers: field ids, lengths and counts are mostly these."""
 
 
+def longs(values: Iterable[int]) -> bytes:
+    """Avro longs, one after the other; none is negative. A list of bytes as numbers is several times faster
+    than joining an object a number, and large tables of such objects would only push each other out of the
+    processor's cache."""
+    encoded: list[int] = []
+    for value in values:
+        if value < 0x40:
+            encoded.append(value << 1)
+        elif value < 0x2000:
+            encoded += (value << 1 & 0x7F | 0x80, value >> 6)
+        elif value < 0x100000:
+            encoded += (value << 1 & 0x7F | 0x80, value >> 6 & 0x7F | 0x80, value >> 13)
+        elif value < 0x8000000:
+            low, high = value << 1 & 0x7F | 0x80, value >> 13 & 0x7F | 0x80
+            encoded += (low, value >> 6 & 0x7F | 0x80, high, value >> 20)
+        else:
+            encoded += zigzag(value)
+    return bytes(encoded)
+
+
 def sized(value: bytes) -> bytes:
     """An Avro bytes or string: its length, then itself."""
     length = len(value)
     return (SMALL[length] if length < len(SMALL) else zigzag(length)) + value
 
 
-def container(schema: AvroSchema, metadata: Mapping[str, str], compression: str, records: Iterable[bytes]) -> bytes:
+def container(
+    schema: AvroSchema, metadata: Mapping[str, str], compression: str, records: Iterable[bytes]
+) -> bytes:
     """An Avro file of records that are encoded already, with the table's compression.
 
     A codec that Avro readers need not have (zstd, snappy) is written as deflate: every reader has it.

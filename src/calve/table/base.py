@@ -20,7 +20,8 @@ class Base:
 
     table: Table
     manifests: tuple[ManifestRecord, ...]
-    main_summary: Mapping[str, str]
+    main_summary: Mapping[str, str] | None
+    """`None` before the first snapshot."""
 
     @property
     def metadata(self) -> TableMetadata:
@@ -39,7 +40,7 @@ def read_base(table: Table) -> Base:
     """The base of a table that was just loaded: one manifest list is read."""
     main = table.metadata.current_snapshot()
     if main is None:
-        return Base(table, (), {})
+        return Base(table, (), None)
     return Base(table, live_manifests(table.io, main), summary_texts(main))
 
 

@@ -36,6 +36,7 @@ from pyiceberg.table.update import (
     AssertRefSnapshotId,
     AssertTableUUID,
     SetCurrentSchemaUpdate,
+    SetPropertiesUpdate,
     SetSnapshotRefUpdate,
     TableRequirement,
     TableUpdate,
@@ -43,7 +44,7 @@ from pyiceberg.table.update import (
 
 from calve.model.batch import Batch, batch_id
 from calve.model.file import FileClosed
-from calve.model.progress import Progress, tag_name
+from calve.model.progress import Progress, claimed_property, tag_name
 from calve.table.base import Base, live_manifests, summary_texts, tag_snapshot
 from calve.table.manifests import ManifestRecord, Shape, added_manifest, by_manifest, write_manifest_list
 from calve.table.merge import Merger, avro_compression
@@ -89,7 +90,7 @@ class Attempt:
     tag_snapshot: int
     manifests: tuple[ManifestRecord, ...]
     """Of main."""
-    main_summary: Mapping[str, str]
+    main_summary: Mapping[str, str] | None
 
 
 class AssertTag(AssertRefSnapshotId):
@@ -124,17 +125,24 @@ class Builder:
             records.append(record)
         return Prepared(ready, snapshot_id, tuple(records))
 
-    def group_commit(self, base: Base, prepared: Sequence[Prepared], progress: Progress, held: int, now_ms: int) -> Attempt:
+    def group_commit(
+        self, base: Base, prepared: Sequence[Prepared], progress: Progress, held: int, now_ms: int
+    ) -> Attempt:
         """Publish batches on the base's main; `held` is the snapshot that this run's tag must still be at."""
         metadata = base.metadata
         merged = self._merger.merged(base.io, metadata, base.manifests, prepared[0].snapshot_id)
         tip = _Tip(
-            base.main, merged, base.main_summary, metadata.last_sequence_number, _timestamp(metadata, now_ms), progress
+            base.main,
+            merged,
+            base.main_summary,
+            metadata.last_sequence_number,
+            _timestamp(metadata, now_ms),
+            progress,
         )
         updates: list[TableUpdate] = []
         schema_id = metadata.current_schema_id
         for item in prepared:
-            updates += _brought(item.ready, metadata)
+            updates += (update for update in _brought(item.ready, metadata) if update not in updates)
             if item.ready.brings_schema:
                 schema_id = item.ready.schema.schema_id
             tip, snapshot = tip.extend(base, item, schema_id)
@@ -149,7 +157,9 @@ class Builder:
             AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=base.main),
         )
         updates += (_move_main(metadata, tip.snapshot_id), self._move_tag(metadata, tip.snapshot_id))
-        return Attempt(requirements, tuple(updates), tip.progress, tip.snapshot_id, tip.manifests, tip.summary)
+        return Attempt(
+            requirements, tuple(updates), tip.progress, tip.snapshot_id, tip.manifests, tip.summary
+        )
 
     def claim(self, base: Base, progress: Progress, snapshot_id: int, now_ms: int) -> Attempt:
         """Make the sink this run's own: `progress` already carries its generation and writer."""
@@ -157,7 +167,9 @@ class Builder:
         held = tag_snapshot(metadata, self._sink_id)
         manifests = () if held is None else live_manifests(base.io, held)
         sequence = metadata.last_sequence_number + 1
-        parent = None if held is None else held.snapshot_id
+        # A snapshot without a parent may have any sequence number, and would take the table's own back
+        # where somebody committed since the base was read: a first claim follows main.
+        parent = base.main if held is None else held.snapshot_id
         location = _list_location(metadata, snapshot_id)
         write_manifest_list(
             base.io,
@@ -174,11 +186,17 @@ class Builder:
             sequence_number=sequence,
             timestamp_ms=_timestamp(metadata, now_ms),
             manifest_list=location,
-            summary=summarize((), {} if held is None else summary_texts(held), progress.to_summary()),
+            summary=summarize((), None if held is None else summary_texts(held), progress.to_summary()),
             schema_id=metadata.current_schema_id,
         )
-        updates = (AddSnapshotUpdate(snapshot=snapshot), self._move_tag(metadata, snapshot_id))
-        requirements = self._fence(metadata, parent)
+        updates: tuple[TableUpdate, ...] = (
+            AddSnapshotUpdate(snapshot=snapshot),
+            self._move_tag(metadata, snapshot_id),
+        )
+        requirements = self._fence(metadata, None if held is None else held.snapshot_id)
+        if held is None:
+            updates += (SetPropertiesUpdate(updates={claimed_property(self._sink_id): "true"}),)
+            requirements += (AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=base.main),)
         return Attempt(requirements, updates, progress, snapshot_id, base.manifests, base.main_summary)
 
     def _fence(self, metadata: TableMetadata, held: int | None) -> tuple[TableRequirement, ...]:
@@ -207,7 +225,7 @@ class _Tip:
 
     snapshot_id: int | None
     manifests: tuple[ManifestRecord, ...]
-    summary: Mapping[str, str]
+    summary: Mapping[str, str] | None
     sequence: int
     timestamp_ms: int
     progress: Progress

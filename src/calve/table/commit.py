@@ -11,6 +11,8 @@ that to us): a manifest of an attempt that seems lost may be part of the table (
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -80,15 +82,22 @@ def send(catalog: Catalog, base: Base, attempt: Attempt) -> Sent:
 
 def load(catalog: Catalog, identifier: tuple[str, ...]) -> Table:
     """The table as the catalog shows it now."""
-    try:
+    with reaching(identifier):
         return catalog.load_table(identifier)
+
+
+@contextmanager
+def reaching(identifier: tuple[str, ...]) -> Iterator[None]:
+    """The errors of a catalog that is asked for anything but a commit, as our own."""
+    try:
+        yield
     except NoSuchTableError as error:
         raise _missing(identifier) from error
     except (*_DENIED, UnauthorizedError, AuthorizationExpiredError, OAuthError) as error:
         raise _denied(identifier, error) from error
     except _UNKNOWN as error:
         raise CatalogError(
-            f"the catalog cannot show {'.'.join(identifier)}: {type(error).__name__}",
+            f"the catalog cannot show or make {'.'.join(identifier)}: {type(error).__name__}",
             hint="Is the catalog up and within reach? Nothing was changed; start again when it is.",
         ) from error
 
@@ -109,7 +118,10 @@ def _denied(identifier: tuple[str, ...], error: Exception) -> AccessDenied:
 
 def _remove_old_metadata(before: TableMetadata, landed: Base) -> None:
     """Remove metadata files that the table stopped listing, where it asks for that."""
-    if landed.metadata.properties.get("write.metadata.delete-after-commit.enabled", "false").lower() != "true":
+    if (
+        landed.metadata.properties.get("write.metadata.delete-after-commit.enabled", "false").lower()
+        != "true"
+    ):
         return
     listed = {entry.metadata_file for entry in landed.metadata.metadata_log}
     for entry in before.metadata_log:

@@ -94,10 +94,18 @@ class _Chain:
 
     def _older_snapshots(self, metadata: TableMetadata) -> Iterator[Mapping[int, Snapshot]]:
         for entry in reversed(metadata.metadata_log):
+            file = self._io.new_input(entry.metadata_file)
             try:
-                older = FromInputFile.table_metadata(self._io.new_input(entry.metadata_file))
-            except (StoreError, OSError, ValidationError):
-                # Old metadata files are removed as new ones come. One that is gone proves nothing, and
-                # the walk says so: an open chain stops the sink.
+                # Old metadata files are removed as new ones come. One that is gone, or is no metadata, proves
+                # nothing: the walk goes on without it, and an open chain stops the sink. One that cannot be
+                # read just now is no proof either way, and is an error.
+                if not file.exists():
+                    continue
+                older = FromInputFile.table_metadata(file)
+            except ValidationError:
                 continue
+            except OSError as error:
+                raise StoreError(
+                    f"cannot read {entry.metadata_file}: {error}", hint="Try again when the store answers."
+                ) from error
             yield {snapshot.snapshot_id: snapshot for snapshot in older.snapshots}

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import IntEnum
 from functools import lru_cache
+from itertools import chain
 from typing import Any, cast
 from uuid import UUID
 
@@ -36,7 +37,16 @@ from pyiceberg.utils.decimal import decimal_required_bytes
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
 from calve.model.file import FileClosed, FileKind, PartitionValue
-from calve.table.avro import SMALL, AvroSchema, container, raw_records, sized, without_logical_types, zigzag
+from calve.table.avro import (
+    SMALL,
+    AvroSchema,
+    container,
+    longs,
+    raw_records,
+    sized,
+    without_logical_types,
+    zigzag,
+)
 from calve.table.partitions import merge_summaries, summarize
 
 ManifestRecord = dict[str, Any]
@@ -139,7 +149,9 @@ def merged_manifest(
     record["min_sequence_number"] = min(cast(int, entry.sequence_number) for entry in entries)
     record["existing_files_count"] = len(entries)
     record["existing_rows_count"] = sum(live_rows(manifest) for manifest in inputs)
-    record["partitions"] = merge_summaries(shape.partition_type, [manifest["partitions"] for manifest in inputs])
+    record["partitions"] = merge_summaries(
+        shape.partition_type, [manifest["partitions"] for manifest in inputs]
+    )
     return record
 
 
@@ -194,7 +206,9 @@ def settled(entries: Sequence[Entry], manifest: ManifestRecord) -> tuple[Entry, 
     """Entries as they stand in the table, with the numbers that they inherit from their manifest."""
     number = manifest["sequence_number"]
     return tuple(
-        entry if entry.sequence_number is not None else replace(entry, sequence_number=number, file_sequence_number=number)
+        entry
+        if entry.sequence_number is not None
+        else replace(entry, sequence_number=number, file_sequence_number=number)
         for entry in entries
     )
 
@@ -226,7 +240,9 @@ _LIST_DEFAULTS: Mapping[str, Any] = {
     "partitions": None,
     "key_metadata": None,
 }
-_COUNTS = tuple(f"{state}_{unit}_count" for state in ("added", "existing", "deleted") for unit in ("files", "rows"))
+_COUNTS = tuple(
+    f"{state}_{unit}_count" for state in ("added", "existing", "deleted") for unit in ("files", "rows")
+)
 
 
 def _record(location: str, length: int, shape: Shape, snapshot_id: int) -> ManifestRecord:
@@ -288,11 +304,15 @@ def _entry_schema(partition: StructType) -> AvroSchema:
 
 
 def _comparable(schema: AvroSchema) -> str:
-    return json.dumps({key: value for key, value in schema.items() if not key.startswith("__")}, sort_keys=True)
+    return json.dumps(
+        {key: value for key, value in schema.items() if not key.startswith("__")}, sort_keys=True
+    )
 
 
 def _write(io_: FileIO, location: str, shape: Shape, entries: Sequence[Entry]) -> int:
-    content = container(shape.avro_schema, shape.metadata, shape.compression, (entry.encode() for entry in entries))
+    content = container(
+        shape.avro_schema, shape.metadata, shape.compression, (entry.encode() for entry in entries)
+    )
     _put(io_, location, content)
     return len(content)
 
@@ -351,19 +371,33 @@ def _encode_file(file: FileClosed, encode_partition: _PartitionEncoder) -> bytes
 def _counts(counts: Mapping[int, int]) -> bytes:
     if not counts:
         return _NULL
-    small, size = SMALL, len(SMALL)
-    pairs = [
-        small[key] + (small[count] if count < size else zigzag(count)) if key < size else zigzag(key) + zigzag(count)
-        for key, count in counts.items()
-    ]
-    return b"".join((_SOME, zigzag(len(pairs)), *pairs, _NULL))
+    distinct = set(counts.values())
+    if len(distinct) == 1:
+        # All columns of a file have its rows, and most have no null: such a number is encoded once.
+        encoded = zigzag(distinct.pop())
+        pairs = encoded.join(map(_key, counts)) + encoded
+    else:
+        pairs = longs(chain.from_iterable(counts.items()))
+    return b"".join((_SOME, zigzag(len(counts)), pairs, _NULL))
 
 
 def _bounds(bounds: Mapping[int, bytes]) -> bytes:
     if not bounds:
         return _NULL
-    pairs = [zigzag(key) + sized(bound) for key, bound in bounds.items()]
-    return b"".join((_SOME, zigzag(len(pairs)), *pairs, _NULL))
+    small, size = SMALL, len(SMALL)
+    pairs: list[bytes] = [_SOME, zigzag(len(bounds))]
+    for key, bound in bounds.items():
+        length = len(bound)
+        if key < size and length < size:
+            pairs += (small[key], small[length], bound)
+        else:
+            pairs += (zigzag(key), sized(bound))
+    pairs.append(_NULL)
+    return b"".join(pairs)
+
+
+_key = lru_cache(maxsize=len(SMALL))(zigzag)
+"""Field ids, encoded: each once."""
 
 
 def _longs(values: Sequence[int]) -> bytes:

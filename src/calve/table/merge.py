@@ -85,7 +85,11 @@ class Merger:
         tiers: dict[tuple[int, int, int], list[ManifestRecord]] = {}
         for manifest in manifests:
             if self._is_own(manifest) and manifest["manifest_length"] < target_bytes:
-                tier = (manifest["content"], manifest["partition_spec_id"], _height(live_files(manifest), count))
+                tier = (
+                    manifest["content"],
+                    manifest["partition_spec_id"],
+                    _height(live_files(manifest), count),
+                )
                 tiers.setdefault(tier, []).append(manifest)
         return [tier for tier in tiers.values() if len(tier) >= count]
 

@@ -23,7 +23,9 @@ def summarize(partition: StructType, tuples: Collection[tuple[PartitionValue, ..
     ]
 
 
-def merge_summaries(partition: StructType, manifests: Sequence[Sequence[Summary] | None]) -> list[Summary] | None:
+def merge_summaries(
+    partition: StructType, manifests: Sequence[Sequence[Summary] | None]
+) -> list[Summary] | None:
     """The summaries of a manifest that holds the files of several."""
     if any(summaries is None for summaries in manifests):
         # A writer may leave summaries out. No summary skips nothing; a null bound would skip every row.
@@ -46,8 +48,12 @@ def _summary(type_: IcebergType, values: Sequence[PartitionValue]) -> Summary:
 
 
 def _merged(type_: IcebergType, summaries: Sequence[Summary]) -> Summary:
-    lowers = [_decode(type_, summary["lower_bound"]) for summary in summaries if summary["lower_bound"] is not None]
-    uppers = [_decode(type_, summary["upper_bound"]) for summary in summaries if summary["upper_bound"] is not None]
+    lowers = [
+        _decode(type_, summary["lower_bound"]) for summary in summaries if summary["lower_bound"] is not None
+    ]
+    uppers = [
+        _decode(type_, summary["upper_bound"]) for summary in summaries if summary["upper_bound"] is not None
+    ]
     nans = [summary["contains_nan"] for summary in summaries]
     return {
         "contains_null": any(summary["contains_null"] for summary in summaries),

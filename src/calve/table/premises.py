@@ -8,13 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from pyiceberg.schema import Schema, promote
 from pyiceberg.exceptions import ResolveError
+from pyiceberg.schema import Schema, promote
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.types import NestedField
 
 from calve.table.manifests import Content, ManifestRecord, is_live
+
+
+class SchemaState(NamedTuple):
+    """What the ids of a new schema and of its columns follow from."""
+
+    current_id: int
+    last_id: int
+    last_column_id: int
+
+    @classmethod
+    def of(cls, metadata: TableMetadata) -> SchemaState:
+        last_id = max(schema.schema_id for schema in metadata.schemas)
+        return cls(metadata.current_schema_id, last_id, metadata.last_column_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +37,8 @@ class Premises:
 
     schema: Schema
     """The schema that its files were written with."""
-    last_column_id: int | None = None
-    """For a batch that adds columns: the last id that was taken, after which its own begin."""
+    evolved_from: SchemaState | None = None
+    """For a batch that brings a schema: the state of the table's schemas that it grew out of."""
     empty: bool = False
     """Deletes were left out because no row could be there."""
     only_spec: int | None = None
@@ -33,7 +47,9 @@ class Premises:
     """An id under which the batch adds a partition spec."""
 
 
-def broken(premises: Premises, metadata: TableMetadata, manifests: Sequence[ManifestRecord]) -> tuple[str, ...]:
+def broken(
+    premises: Premises, metadata: TableMetadata, manifests: Sequence[ManifestRecord]
+) -> tuple[str, ...]:
     """The premises that no longer hold, in words; none of them means the files can be committed."""
     data_specs = {
         manifest["partition_spec_id"]
@@ -47,10 +63,10 @@ def broken(premises: Premises, metadata: TableMetadata, manifests: Sequence[Mani
         reasons.append(f"all files had partition spec {premises.only_spec}, and now some have another")
     if premises.new_spec is not None and premises.new_spec in metadata.specs():
         reasons.append(f"somebody else added a partition spec with id {premises.new_spec}")
-    if premises.last_column_id is not None and premises.last_column_id != metadata.last_column_id:
-        reasons.append("a column was added under an id that this batch meant to use")
-    elif premises.last_column_id is None:
+    if premises.evolved_from is None:
         reasons += _schema_changes(premises.schema, metadata.schema())
+    elif premises.evolved_from != SchemaState.of(metadata):
+        reasons.append("the schema was changed, and this batch changes it too")
     return tuple(reasons)
 
 
@@ -62,7 +78,9 @@ def _schema_changes(written: Schema, current: Schema) -> list[str]:
     old, new = _fields(written), _fields(current)
     reasons = [f"column {old[field_id].name} was dropped" for field_id in old.keys() - new.keys()]
     reasons += [
-        f"column {new[field_id].name} is new and required" for field_id in new.keys() - old.keys() if new[field_id].required
+        f"column {new[field_id].name} is new and required"
+        for field_id in new.keys() - old.keys()
+        if new[field_id].required
     ]
     for field_id in old.keys() & new.keys():
         if new[field_id].required and not old[field_id].required:

@@ -9,13 +9,14 @@ from pyiceberg.table.snapshots import Operation, Summary
 from calve.model.file import FileClosed, FileKind
 
 _TOTALS = {
-    "total-data-files": ("added-data-files", "deleted-data-files"),
-    "total-delete-files": ("added-delete-files", "removed-delete-files"),
-    "total-records": ("added-records", "deleted-records"),
-    "total-files-size": ("added-files-size", "removed-files-size"),
-    "total-position-deletes": ("added-position-deletes", "removed-position-deletes"),
-    "total-equality-deletes": ("added-equality-deletes", "removed-equality-deletes"),
+    "total-data-files": "added-data-files",
+    "total-delete-files": "added-delete-files",
+    "total-records": "added-records",
+    "total-files-size": "added-files-size",
+    "total-position-deletes": "added-position-deletes",
+    "total-equality-deletes": "added-equality-deletes",
 }
+"""Each total, and the count that adds to it. This sink removes no file."""
 
 
 def operation_of(files: Iterable[FileClosed]) -> Operation:
@@ -27,20 +28,20 @@ def operation_of(files: Iterable[FileClosed]) -> Operation:
     return Operation.OVERWRITE if FileKind.DATA in kinds else Operation.DELETE
 
 
-def summarize(files: tuple[FileClosed, ...], parent: Mapping[str, str] | None, ours: Mapping[str, str]) -> Summary:
+def summarize(
+    files: tuple[FileClosed, ...], parent: Mapping[str, str] | None, ours: Mapping[str, str]
+) -> Summary:
     """The summary of a snapshot that adds `files` to a parent with the given summary."""
     counts = _added(files)
+    # A total that the parent does not say is not known, and none is made up.
+    before = dict.fromkeys(_TOTALS, "0") if parent is None else parent
     totals = {
-        total: str(int((parent or {}).get(total, "0")) + counts.get(added, 0))
-        for total, (added, _removed) in _TOTALS.items()
+        total: str(int(before[total]) + counts.get(added, 0))
+        for total, added in _TOTALS.items()
+        if total in before
     }
     texts = {name: str(count) for name, count in counts.items() if count}
     return Summary(operation=operation_of(files), **texts, **totals, **ours)
-
-
-def carried(parent: Mapping[str, str] | None, ours: Mapping[str, str]) -> Summary:
-    """The summary of a snapshot that adds nothing: the totals stay."""
-    return summarize((), parent, ours)
 
 
 def _added(files: tuple[FileClosed, ...]) -> dict[str, int]:

@@ -113,10 +113,7 @@ def _cast_struct(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
     ]
     if array.type == target:
         return array
-    mask = array.is_null() if array.null_count else None
-    if not results:
-        return array
-    return pa.StructArray.from_arrays(results, fields=list(target), mask=mask)
+    return pa.StructArray.from_arrays(results, fields=list(target), mask=_null_mask(array))
 
 
 def _cast_list(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:

@@ -15,8 +15,8 @@ Not here: which rows belong together (layout.py), when a file is full (rolling.p
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import NoReturn
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -64,14 +64,13 @@ class FileWriter:
         self._sort = plan.sort if kind is FileKind.DATA else ()
         self._roller: Roller | None = None
         self._pending: list[pa.Table] = []
-        self._pending_bytes = 0
-        self._pending_rows = 0
+        self._pending_bytes = self._pending_rows = 0
         self._file: _OpenFile | None = None
         self._last: pa.Table | None = None
         self._sorted = True
         self._closed: list[FileClosed] = []
         self._files = 0
-        self._failed = False
+        self._ended = False
 
     @property
     def pending_bytes(self) -> int:
@@ -83,34 +82,47 @@ class FileWriter:
         self._check_usable()
         if table.num_rows == 0:
             return
-        table = self._checked(table)
-        if self._roller is None:
-            self._roller = Roller(self._plan.settings, _footer_estimate(self._schema, table))
-        self._pending.append(table)
-        self._pending_bytes += table.nbytes
-        self._pending_rows += table.num_rows
-        self._drain(self._roller, all_rows=False)
+        with self._all_or_nothing():
+            table = self._checked(table)
+            if self._roller is None:
+                self._roller = Roller(self._plan.settings, _footer_estimate(self._schema, table))
+            self._pending.append(table)
+            self._pending_bytes += table.nbytes
+            self._pending_rows += table.num_rows
+            self._drain(self._roller, all_rows=False)
 
     def close(self) -> list[FileClosed]:
         """Write what is held, close the last file, and report all files. Nothing may be written after."""
         self._check_usable()
-        if self._roller is not None:
-            self._drain(self._roller, all_rows=True)
-            self._end_file(self._roller)
-        self._failed = True  # a closed writer takes no more rows
+        with self._all_or_nothing():
+            if self._roller is not None:
+                self._drain(self._roller, all_rows=True)
+                self._end_file(self._roller)
+        self._ended = True
         return self._closed
 
     def abort(self) -> None:
         """Give up: the open file is left as an orphan, and nothing is reported."""
-        self._failed = True
-        self._pending = []
+        self._ended = True
+        self._pending, self._pending_bytes, self._pending_rows = [], 0, 0
         self._closed = []
         if self._file is not None:
             self._file.abandon()
             self._file = None
 
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """After a failure of any kind rows are missing: no later `close` may report the files."""
+        whole = False
+        try:
+            yield
+            whole = True
+        finally:
+            if not whole:
+                self.abort()
+
     def _check_usable(self) -> None:
-        if self._failed:
+        if self._ended:
             raise SinkState(
                 "this file writer was closed or has failed",
                 hint="Open a new one for the batch; files of a failed one are orphans.",
@@ -157,10 +169,8 @@ class FileWriter:
             self._last = group.slice(group.num_rows - 1)
         before = file.position
         arrow_bytes = group.nbytes
-        try:
+        with _as_store_errors(file.path):
             file.write(group)
-        except OSError as error:
-            self._fail(file, error)
         roller.wrote(arrow_bytes, file.position - before)
 
     def _new_file(self) -> _OpenFile:
@@ -171,16 +181,14 @@ class FileWriter:
         return self._file
 
     def _end_file(self, roller: Roller) -> None:
-        file, self._file = self._file, None
+        file = self._file
         if file is None:
             return
         before = file.position
-        try:
+        with _as_store_errors(file.path):
             file.close()
-        except OSError as error:
-            self._fail(file, error)
+        self._file = None
         if file.position > FILE_BYTES_MAX:
-            self._failed = True
             raise BadRow(
                 f"{file.path} has {file.position} bytes, over the limit of {FILE_BYTES_MAX}",
                 hint="A row is larger than a file may be. Leave the large value out, or store it elsewhere.",
@@ -206,11 +214,14 @@ class FileWriter:
             sort_order_id=self._plan.sort_order_id if is_data and self._sorted else None,
         )
 
-    def _fail(self, file: _OpenFile, error: OSError) -> NoReturn:
-        self.abort()
-        file.abandon()
+
+@contextmanager
+def _as_store_errors(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
         raise StoreError(
-            f"cannot write {file.path}: {error.strerror or error}",
+            f"cannot write {path}: {error.strerror or error}",
             hint="Nothing of this batch was committed. Make room or mend the store, then start again.",
         ) from error
 

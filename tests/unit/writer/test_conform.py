@@ -118,6 +118,8 @@ def test_nested_fields_are_held_to_the_same_rules(struct: dict[str, Any], messag
 
 def test_types_are_checked_even_where_no_row_is() -> None:
     with pytest.raises(SchemaMismatch):
+        conform(pa.table({"id": pa.chunked_array([], pa.string())}), SCHEMA)
+    with pytest.raises(SchemaMismatch):
         conform(pa.schema([("id", pa.string())]).empty_table(), SCHEMA)
 
 

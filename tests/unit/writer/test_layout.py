@@ -22,7 +22,9 @@ from calve.writer.plan import WritePlan
 IDENTITY = Transform(TransformKind.IDENTITY)
 
 
-def plan(schema: pa.Schema, partition: tuple[PartitionField, ...] = (), sort: tuple[SortField, ...] = ()) -> WritePlan:
+def plan(
+    schema: pa.Schema, partition: tuple[PartitionField, ...] = (), sort: tuple[SortField, ...] = ()
+) -> WritePlan:
     names = tuple(f"p{number}" for number in range(len(partition)))
     return WritePlan("s", "/t", schema, 0, 0, partition=partition, partition_names=names, sort=sort)
 
@@ -61,7 +63,7 @@ def test_two_transforms_of_one_column_make_one_partition_each_pair() -> None:
         PartitionField("ts", Transform(TransformKind.DAY)),
         PartitionField("ts", Transform(TransformKind.BUCKET, 2)),
     )
-    seen = defaultdict(list)
+    seen: dict[Any, list[int]] = defaultdict(list)
     for partition, run in split_by_partition(plan(table.schema, fields), table):
         assert partition not in seen
         seen[partition] += run["h"].to_pylist()
@@ -84,7 +86,11 @@ def test_nans_are_one_partition_nulls_are_one_and_the_zeros_are_two(kind: pa.Dat
     "values, kind, expected",
     [
         ([True, None, False, True], pa.bool_(), {True, False, None}),
-        ([Decimal("1.50"), Decimal("-2.00"), Decimal("1.50")], pa.decimal128(9, 2), {Decimal("1.5"), Decimal(-2)}),
+        (
+            [Decimal("1.50"), Decimal("-2.00"), Decimal("1.50")],
+            pa.decimal128(9, 2),
+            {Decimal("1.5"), Decimal(-2)},
+        ),
         ([uuid.UUID(int=1).bytes, None, uuid.UUID(int=1).bytes], pa.uuid(), {uuid.UUID(int=1), None}),
         ([b"ab", b"cd", b"ab"], pa.binary(2), {b"ab", b"cd"}),
         (["x", "", None, "x"], pa.dictionary(pa.int8(), pa.string()), {"x", "", None}),
@@ -93,7 +99,9 @@ def test_nans_are_one_partition_nulls_are_one_and_the_zeros_are_two(kind: pa.Dat
     ],
     ids=lambda value: str(value) if isinstance(value, pa.DataType) else "",
 )
-def test_values_of_every_type_are_partitions(values: list[Any], kind: pa.DataType, expected: set[Any]) -> None:
+def test_values_of_every_type_are_partitions(
+    values: list[Any], kind: pa.DataType, expected: set[Any]
+) -> None:
     column = pa.chunked_array([pa.array(values[:2], kind), pa.array(values[2:], kind)])
     table = pa.table({"a": column, "row": range(len(values))})
     runs = list(split_by_partition(plan(table.schema, (PartitionField("a", IDENTITY),)), table))
@@ -114,7 +122,9 @@ def compare(one: Any, two: Any, field: SortField) -> int:
 
 
 FLOATS = st.one_of(st.none(), st.sampled_from([math.nan, -math.inf, math.inf, 0.0, -0.0, 1.0, -1.0, 2.5]))
-ROWS = st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 3)), FLOATS, st.sampled_from("abc")), max_size=40)
+ROWS = st.lists(
+    st.tuples(st.one_of(st.none(), st.integers(0, 3)), FLOATS, st.sampled_from("abc")), max_size=40
+)
 FIELDS = st.tuples(
     st.builds(SortField, st.just("f"), st.booleans(), st.booleans()),
     st.builds(SortField, st.just("s"), st.booleans(), st.booleans()),
@@ -161,7 +171,13 @@ def test_a_seam_between_two_tables_is_in_order_or_not() -> None:
 
 def test_thousands_of_partitions_of_three_fields_are_told_apart() -> None:
     rows = 30_000
-    table = pa.table({"a": [i % 31 for i in range(rows)], "b": [i % 37 for i in range(rows)], "c": [i % 7 for i in range(rows)]})
+    table = pa.table(
+        {
+            "a": [i % 31 for i in range(rows)],
+            "b": [i % 37 for i in range(rows)],
+            "c": [i % 7 for i in range(rows)],
+        }
+    )
     fields = tuple(PartitionField(name, IDENTITY) for name in "abc")
     runs = list(split_by_partition(plan(table.schema, fields), table))
     assert len(runs) == len({partition for partition, _ in runs}) == 31 * 37 * 7

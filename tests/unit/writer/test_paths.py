@@ -16,7 +16,14 @@ from calve.model.batch import Batch
 from calve.model.errors import BadPartition
 from calve.model.file import FileKind, PartitionValue
 from calve.model.layout import PartitionField, Transform, TransformKind
-from calve.writer.paths import SEGMENT_BYTES_MAX, batch_folder, human, new_file_path, partition_folders, segment
+from calve.writer.paths import (
+    SEGMENT_BYTES_MAX,
+    batch_folder,
+    human,
+    new_file_path,
+    partition_folders,
+    segment,
+)
 from calve.writer.plan import WritePlan
 
 BATCH = Batch(5, 17)
@@ -52,7 +59,22 @@ def test_case_33_no_two_attempts_name_the_same_file() -> None:
     assert len(paths) == 1000
 
 
-HOSTILE = ["", ".", "..", "../../evil", "a/b", "a\nb", "100%", "%2F", "ünïcödé 😀", "a=b", "null", "\0", "~", "a;b*"]
+HOSTILE = [
+    "",
+    ".",
+    "..",
+    "../../evil",
+    "a/b",
+    "a\nb",
+    "100%",
+    "%2F",
+    "ünïcödé 😀",
+    "a=b",
+    "null",
+    "\0",
+    "~",
+    "a;b*",
+]
 
 
 @pytest.mark.parametrize("value", HOSTILE)

@@ -94,7 +94,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "name"), CASES, ids=[f"{text}-{name}" for text, name in CASES])
+@pytest.mark.parametrize("text, name", CASES, ids=[f"{text}-{name}" for text, name in CASES])
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_a_transform_gives_the_values_of_pyiceberg(text: str, name: str, data: st.DataObject) -> None:
@@ -127,16 +127,19 @@ def test_every_form_of_a_string_column_has_the_same_values(text: str, kind: pa.D
 
 
 @pytest.mark.parametrize(
-    ("column", "expected"),
+    "column, expected",
     [
         (pa.array([34], pa.int32()), 2017239379),
         (pa.array([34], pa.int64()), 2017239379),
         (pa.array([Decimal("14.20")], pa.decimal128(9, 2)), -500754589),
         (pa.array([dt.date(2017, 11, 16)]), -653330422),
         (pa.array([dt.time(22, 31, 8)], pa.time64("us")), -662762989),
-        (pa.array([dt.datetime(2017, 11, 16, 22, 31, 8)], pa.timestamp("us")), -2047944441),
-        (pa.array([dt.datetime(2017, 11, 16, 22, 31, 8, 1)], pa.timestamp("us")), -1207196810),
-        (pa.array([dt.datetime(2017, 11, 16, 14, 31, 8)], pa.timestamp("us", "Asia/Tokyo")), None),
+        (pa.array([dt.datetime(2017, 11, 16, 22, 31, 8, tzinfo=dt.UTC)], pa.timestamp("us")), -2047944441),
+        (pa.array([dt.datetime(2017, 11, 16, 22, 31, 8, 1, dt.UTC)], pa.timestamp("us")), -1207196810),
+        (
+            pa.array([dt.datetime(2017, 11, 16, 14, 31, 8, tzinfo=dt.UTC)], pa.timestamp("us", "Asia/Tokyo")),
+            None,
+        ),
         (pa.array(["iceberg"]), 1210000089),
         (pa.array([uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7").bytes], pa.uuid()), 1488055340),
         (pa.array([b"\0\1\2\3"], pa.binary(4)), -188683207),
@@ -170,10 +173,12 @@ def test_years_beyond_every_calendar_of_python_are_counted() -> None:
     column = pa.array([2**31 - 1, -(2**31), 10**9], pa.int32()).view(pa.date32())
     # 400 years have 146,097 days: moved by whole cycles, a date keeps its month.
     cycles = [value // 146_097 for value in (2**31 - 1, -(2**31), 10**9)]
-    inside = pa.array([v - c * 146_097 for v, c in zip((2**31 - 1, -(2**31), 10**9), cycles)], pa.int32())
+    inside = pa.array(
+        [v - c * 146_097 for v, c in zip((2**31 - 1, -(2**31), 10**9), cycles, strict=True)], pa.int32()
+    )
     years = pc.subtract(pc.year(inside.view(pa.date32())), 1970).to_pylist()
     assert apply_transform(transform("year"), column).to_pylist() == [
-        y + 400 * c for y, c in zip(years, cycles)
+        y + 400 * c for y, c in zip(years, cycles, strict=True)
     ]
 
 
@@ -204,11 +209,12 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "kind"), REFUSED, ids=str)
+@pytest.mark.parametrize("text, kind", REFUSED, ids=str)
 def test_a_transform_on_a_type_that_it_does_not_take_is_refused_by_name(text: str, kind: pa.DataType) -> None:
     with pytest.raises(BadPartition) as refused:
         check_transform(PartitionField("when", transform(text)), kind)
-    assert "'when'" in refused.value.message and str(kind) in refused.value.message
+    assert "'when'" in refused.value.message
+    assert str(kind) in refused.value.message
     assert f"{transform(text).kind.value} takes" in refused.value.hint
 
 
@@ -233,7 +239,8 @@ def test_equal_keys_have_equal_hashes_however_they_are_chunked(
     whole = hash_keys(table(rows, pa.string()), ["a", "b"], seed)
     pieces = pa.concat_tables([table(rows[:7], pa.large_string()), table(rows[7:], pa.large_string())])
     assert hash_keys(pieces, ["a", "b"], seed).to_pylist() == whole.to_pylist()
-    assert whole.type == pa.uint32() and whole.null_count == 0
+    assert whole.type == pa.uint32()
+    assert whole.null_count == 0
 
 
 def test_hashes_of_keys_spread_and_depend_on_seed_and_on_which_column_is_null() -> None:

@@ -25,7 +25,9 @@ def open_catalog(config: CatalogConfig) -> Catalog:
             hint="For PostgreSQL: pip install 'calve[postgres]'.",
         ) from None
     except ArgumentError:
-        raise ConfigError(f"{config.uri} is not a database", hint="It reads sqlite:///… or postgresql://….") from None
+        raise ConfigError(
+            f"{config.uri} is not a database", hint="It reads sqlite:///… or postgresql://…."
+        ) from None
     except SQLAlchemyError as error:
         # The driver's own words may hold the URI with its password: they go through the redaction.
         raise CatalogError(

@@ -1,0 +1,168 @@
+"""Proof that the simulation can see: each line of the protocol that is broken on purpose makes seeds fail.
+
+A mutation is a guard taken out of the real code. If the checker stays silent over all seeds, either the
+guard is not needed or the simulation is blind to what it guards against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pyiceberg.table.update import AssertRefSnapshotId
+
+from calve.model.progress import tag_name
+from calve.protocol.judge import Intent, Look, Verdict, judge
+from calve.runtime import coordinator
+from calve.runtime.coordinator import Coordinator
+from calve.table import build, manifests, merge
+from calve.table.build import Builder
+from calve.table.lineage import Lineage
+from tests.simulation.checker import SINK
+from tests.simulation.schedule import SeedFailed, run_seed
+
+pytestmark = pytest.mark.simulation
+
+SEEDS_MAX = 150
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+def no_tag_requirement(patch: pytest.MonkeyPatch) -> None:
+    fence = Builder._fence
+    patch.setattr(Builder, "_fence", lambda self, metadata, held: fence(self, metadata, held)[:1])
+
+
+def unknown_taken_for_not_applied(patch: pytest.MonkeyPatch) -> None:
+    """Every attempt under a new snapshot id, as if the one before had never been sent."""
+    send = Coordinator._send
+
+    def forget(self: Coordinator, request: Any) -> Any:
+        sent = send(self, request)
+        self._doubts = ()
+        return sent
+
+    def intent(self: Coordinator, prepared: Any) -> Intent:
+        return replace(real_intent(self, prepared), snapshot_ids=(self._draw_snapshot_id(),))
+
+    real_intent = Coordinator._intent
+    patch.setattr(Coordinator, "_send", forget)
+    patch.setattr(Coordinator, "_intent", intent)
+
+
+def old_sequence_number_on_a_retry(patch: pytest.MonkeyPatch) -> None:
+    """The numbers of the first attempt stay in the manifests' rows (T3)."""
+    assigned = manifests._assigned
+
+    def in_place(manifest: dict[str, Any], number: int) -> dict[str, Any]:
+        manifest.update(assigned(manifest, number))
+        return manifest
+
+    patch.setattr(manifests, "_assigned", in_place)
+
+
+def no_premises(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(coordinator, "broken", lambda *_: ())
+
+
+def judge_without_landed(patch: pytest.MonkeyPatch) -> None:
+    def blind(intent: Intent, look: Look) -> Verdict:
+        return judge(replace(intent, snapshot_ids=()), replace(look, ours=frozenset()))
+
+    patch.setattr(coordinator, "judge", blind)
+
+
+def merge_that_drops_an_entry(patch: pytest.MonkeyPatch) -> None:
+    merged = manifests.merged_manifest
+
+    def dropping(io: Any, location: str, shape: Any, snapshot_id: int, inputs: Any, entries: Any) -> Any:
+        return merged(io, location, shape, snapshot_id, inputs, entries[1:])
+
+    patch.setattr(merge, "merged_manifest", dropping)
+
+
+def merge_that_loses_sequence_numbers(patch: pytest.MonkeyPatch) -> None:
+    """Merged entries under the number of the merge: older deletes no longer reach them."""
+    patch.setattr(
+        merge,
+        "settled",
+        lambda entries, row: tuple(
+            replace(entry, sequence_number=row["sequence_number"] + 1, file_sequence_number=row["sequence_number"] + 1)
+            for entry in entries
+        ),
+    )
+
+
+def rolled_back_main_is_built_on(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(coordinator, "trace", lambda *_: Lineage(descends=True))
+
+
+def base_is_not_judged_before_a_commit(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Coordinator, "_check_lineage", lambda self: None)
+
+
+def first_claim_without_main(patch: pytest.MonkeyPatch) -> None:
+    """A first claim that asks nothing of main takes the table's sequence number back."""
+    claim = Builder.claim
+
+    def loose(self: Builder, base: Any, *rest: Any) -> Any:
+        attempt = claim(self, base, *rest)
+        kept = tuple(
+            requirement
+            for requirement in attempt.requirements
+            if not isinstance(requirement, AssertRefSnapshotId) or requirement.ref == tag_name(SINK)
+        )
+        (added, *others) = attempt.updates
+        if base.metadata.refs.get(tag_name(SINK)) is None:
+            added.snapshot.parent_snapshot_id = None
+        return replace(attempt, requirements=kept, updates=(added, *others))
+
+    patch.setattr(Builder, "claim", loose)
+
+
+def batches_of_a_group_share_a_sequence_number(patch: pytest.MonkeyPatch) -> None:
+    extend = build._Tip.extend
+
+    def same(self: Any, base: Any, item: Any, schema_id: int) -> Any:
+        tip, snapshot = extend(self, base, item, schema_id)
+        return replace(tip, sequence=self.sequence), snapshot
+
+    patch.setattr(build._Tip, "extend", same)
+
+
+def conflict_is_always_certain(patch: pytest.MonkeyPatch) -> None:
+    given_up = Coordinator._given_up
+    patch.setattr(
+        Coordinator, "_given_up", lambda self, prepared, sent, certain: given_up(self, prepared, sent, certain=True)
+    )
+
+
+def lost_tag_is_not_noticed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Coordinator, "_check_unclaimed", lambda self: None)
+
+
+MUTATIONS: tuple[Patch, ...] = (
+    no_tag_requirement,
+    unknown_taken_for_not_applied,
+    old_sequence_number_on_a_retry,
+    no_premises,
+    judge_without_landed,
+    merge_that_drops_an_entry,
+    merge_that_loses_sequence_numbers,
+    rolled_back_main_is_built_on,
+    base_is_not_judged_before_a_commit,
+    first_claim_without_main,
+    batches_of_a_group_share_a_sequence_number,
+    conflict_is_always_certain,
+    lost_tag_is_not_noticed,
+)
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
+def test_code_that_is_broken_on_purpose_is_found_out(mutation: Patch, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutation(monkeypatch)
+    with pytest.raises(SeedFailed):
+        for seed in range(SEEDS_MAX):
+            run_seed(seed)
