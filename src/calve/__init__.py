@@ -1,7 +1,10 @@
 """calve: streams of changes into Apache Iceberg tables, exactly once, one consistent snapshot at a time."""
 
-from calve.config.catalog import CatalogConfig
-from calve.config.sink import Delivery, Mode, SinkConfig
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from calve.model.errors import (
     AccessDenied,
     BadKey,
@@ -29,7 +32,11 @@ from calve.model.errors import (
     TableReplaced,
     UnknownOption,
 )
-from calve.runtime.sink import EpochResult, IcebergSink, WriteResult
+
+if TYPE_CHECKING:
+    from calve.config.catalog import CatalogConfig
+    from calve.config.sink import Delivery, Mode, SinkConfig
+    from calve.runtime.sink import EpochResult, IcebergSink, WriteResult
 
 __version__ = "0.1.0"
 
@@ -67,3 +74,21 @@ __all__ = [
     "UnknownOption",
     "WriteResult",
 ]
+
+# Workers import rooms of this package and must not pay for PyIceberg: what needs it comes when it is asked for.
+_LAZY = {
+    "CatalogConfig": "calve.config.catalog",
+    "Delivery": "calve.config.sink",
+    "EpochResult": "calve.runtime.sink",
+    "IcebergSink": "calve.runtime.sink",
+    "Mode": "calve.config.sink",
+    "SinkConfig": "calve.config.sink",
+    "WriteResult": "calve.runtime.sink",
+}
+
+
+def __getattr__(name: str) -> Any:
+    room = _LAZY.get(name)
+    if room is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(room), name)

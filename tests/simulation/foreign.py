@@ -19,7 +19,7 @@ from pyiceberg.manifest import (
     data_file_with_partition,
     manifest_entry_schema_with_data_file,
 )
-from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
@@ -152,8 +152,10 @@ class Foreign:
     # -- schema and spec --------------------------------------------------------------------------
 
     def change_spec(self) -> None:
+        self.set_spec(self.random.choice(_CHOICES).fields)
+
+    def set_spec(self, fields: tuple[PartitionField, ...]) -> None:
         metadata = self.metadata
-        fields = self.random.choice(_CHOICES).fields
         known = next((spec for spec in metadata.partition_specs if spec.fields == fields), None)
         updates: list[TableUpdate] = []
         if known is None:
@@ -163,15 +165,23 @@ class Foreign:
 
     def change_schema(self) -> None:
         """Add a column, or drop an optional one."""
+        optional = [field.name for field in self.metadata.schema().fields if not field.required]
+        if optional and self.random.random() < 0.4:
+            self.drop_column(self.random.choice(optional))
+        else:
+            self.add_column()
+
+    def add_column(self) -> None:
+        number = self.metadata.last_column_id + 1
+        column = NestedField(number, f"f{number}", LongType(), required=False)
+        self._set_schema([*self.metadata.schema().fields, column])
+
+    def drop_column(self, name: str) -> None:
+        self._set_schema([field for field in self.metadata.schema().fields if field.name != name])
+
+    def _set_schema(self, fields: Sequence[NestedField]) -> None:
         metadata = self.metadata
         current = metadata.schema()
-        optional = [field for field in current.fields if not field.required]
-        fields = list(current.fields)
-        if optional and self.random.random() < 0.4:
-            fields.remove(self.random.choice(optional))
-        else:
-            number = metadata.last_column_id + 1
-            fields.append(NestedField(number, f"f{number}", LongType(), required=False))
         schema_id = max(schema.schema_id for schema in metadata.schemas) + 1
         schema = Schema(*fields, schema_id=schema_id, identifier_field_ids=current.identifier_field_ids)
         self.catalog.apply((), (AddSchemaUpdate(schema=schema), SetCurrentSchemaUpdate(schema_id=-1)))

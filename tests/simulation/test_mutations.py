@@ -20,7 +20,7 @@ from calve.runtime.coordinator import Coordinator
 from calve.table import build, manifests, merge
 from calve.table.build import Builder
 from calve.table.lineage import Lineage
-from tests.simulation.checker import SINK
+from tests.simulation.checker import SINK, Violation
 from tests.simulation.schedule import SeedFailed, run_seed
 
 pytestmark = pytest.mark.simulation
@@ -114,9 +114,10 @@ def first_claim_without_main(patch: pytest.MonkeyPatch) -> None:
             for requirement in attempt.requirements
             if not isinstance(requirement, AssertRefSnapshotId) or requirement.ref == tag_name(SINK)
         )
-        (added, *others) = attempt.updates
-        if base.metadata.refs.get(tag_name(SINK)) is None:
-            added.snapshot.parent_snapshot_id = None
+        added, *others = attempt.updates
+        if tag_name(SINK) not in base.metadata.refs:
+            orphan = added.snapshot.model_copy(update={"parent_snapshot_id": None})
+            added = added.model_copy(update={"snapshot": orphan})
         return replace(attempt, requirements=kept, updates=(added, *others))
 
     patch.setattr(Builder, "claim", loose)
@@ -163,6 +164,7 @@ MUTATIONS: tuple[Patch, ...] = (
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
 def test_code_that_is_broken_on_purpose_is_found_out(mutation: Patch, monkeypatch: pytest.MonkeyPatch) -> None:
     mutation(monkeypatch)
-    with pytest.raises(SeedFailed):
+    with pytest.raises(SeedFailed) as failed:
         for seed in range(SEEDS_MAX):
             run_seed(seed)
+    assert isinstance(failed.value.__cause__, Violation), failed.value

@@ -105,6 +105,7 @@ class World:
         self.setting = setting or Setting.drawn(self.random)
         self.weather = weather
         self.script: dict[type[Any], list[Fault | None]] = {kind: [] for kind in _CRASHES}
+        self._before: dict[type[Any], list[Callable[[], None]]] = {kind: [] for kind in _CRASHES}
         self.met: Counter[Fault | Verdict | str] = Counter()
         self.trace: list[str] = []
         self.interrupt: Callable[[], None] | None = None
@@ -139,17 +140,23 @@ class World:
     def say(self, what: str) -> None:
         self.trace.append("  " * self._depth + what)
 
-    def plan(self, *faults: Fault | None) -> None:
-        """What the next calls of each kind meet, in this order; `None` is a call that goes well."""
+    def plan(self, *faults: Fault) -> None:
+        """What the next calls of each kind meet, in this order."""
         for fault in faults:
-            self.script[CommitFault if fault is None else type(fault)].append(fault)
+            self.script[type(fault)].append(fault)
+
+    def before(self, kind: type[Any], action: Callable[[], None]) -> None:
+        """Do something right before the next call of a kind takes effect."""
+        self._before[kind].append(action)
 
     # -- the middle of a call -------------------------------------------------------------------
 
     def draw(self, what: str, kind: type[Any]) -> Any:
         """The fault that a call meets, if any. Before that, somebody else may act."""
         self._interleave()
-        fault = self._scripted(kind) if self.script[kind] else self._drawn(kind)
+        if self._before[kind]:
+            self._before[kind].pop(0)()
+        fault = self.script[kind].pop(0) if self.script[kind] else self._drawn(kind)
         if fault is not None:
             self.met[fault] += 1
             self.say(f"{what}: {fault.value}")
@@ -162,9 +169,6 @@ class World:
             self.say(f"crash at {what}")
             self.met["crash at a step"] += 1
             raise Crash
-
-    def _scripted(self, kind: type[Any]) -> Fault | None:
-        return self.script[kind].pop(0)
 
     def _drawn(self, kind: type[Any]) -> Fault | None:
         weather = self.weather

@@ -133,6 +133,10 @@ class Ledger:
         """Somebody else wrote this row."""
         self._by_key[self._key_of(row)] = row
 
+    def remove(self, row: Values) -> None:
+        """Somebody else deleted this row."""
+        del self._by_key[self._key_of(row)]
+
     def rows(self) -> list[Values]:
         """The rows of a table with a key, in no order."""
         return list(self._by_key.values())

@@ -231,10 +231,11 @@ class Coordinator:
     def _check_lineage(self) -> None:
         """The base may have been read without a judgement, after a claim, a lost answer or a refresh: a main
         that was rolled back meanwhile is not built on (case 42)."""
-        shown = self._shown()
-        lineage = trace(self.base.metadata, None if shown is None else shown.committed, self.base.io)
+        lineage = trace(self.base.metadata, self.progress.committed, self.base.io)
         if not lineage.descends:
-            raise refusal(Verdict.ROLLED_BACK, self._identity.table_name, shown, lower=self.progress.frontier)
+            raise refusal(
+                Verdict.ROLLED_BACK, self._identity.table_name, self.progress, lower=self.progress.frontier
+            )
         self.foreign.count(lineage)
 
     def _build(self, prepared: tuple[Prepared, ...]) -> Attempt:
@@ -379,12 +380,14 @@ class Coordinator:
     def _send(self, request: Attempt) -> Sent:
         before = self._clock.ticks_ms()
         sent = send(self._catalog, self.base, request)
+        if sent.base is not None:
+            # Inside of the catalog's time: letting the old metadata go takes milliseconds a thousand snapshots.
+            self._base = sent.base
+            self._sequence_seen = max(self._sequence_seen, sent.base.metadata.last_sequence_number)
         self.stats.last_catalog_ms += self._clock.ticks_ms() - before
         match sent.answer:
             case Answer.LANDED:
-                assert sent.base is not None
-                self._base = sent.base
-                self._sequence_seen = max(self._sequence_seen, sent.base.metadata.last_sequence_number)
+                pass
             case Answer.CONFLICT:
                 self.stats.conflicts += 1
             case Answer.UNKNOWN:

@@ -27,7 +27,7 @@ from calve.runtime.rows import OP_COLUMN, Arrival, arrive, changes, relaxed
 from calve.store import store_for
 from calve.table.base import Base
 from calve.table.build import Ready
-from calve.table.evolve import Evolution, evolve, plan_evolution
+from calve.table.evolve import Evolution, check_partition_names, evolve, plan_evolution
 from calve.table.premises import Premises, broken
 from calve.writer.conform import conform
 from calve.writer.spool import Spool
@@ -208,7 +208,10 @@ class Epoch:
         further = plan_evolution(
             known.schema, incoming, known.last_column_id, allowed, nulls_in=nulls_in, next_schema_id=next_id
         )
-        return known if further is None else further
+        if further is None:
+            return known
+        check_partition_names(base.metadata, further)
+        return further
 
     def _replan(self, base: Base) -> EpochPlan:
         evolution: Evolution | None = None

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from calve.config.sink import Mode, NullKeys, SinkConfig
 from calve.model.errors import BadName, BadRow, SchemaMismatch
 from calve.writer.conform import check_keys, conform, shown
-from calve.writer.ops import DELETE, OP_COLUMN, UPSERT, op_codes, op_words, with_ops
+from calve.writer.ops import DELETE, OP_COLUMN, UPSERT, op_codes, op_words, with_ops, without_promise
 
 MATERIALIZE_DIFF = "_mz_diff"
 """A changelog's op column of this name holds Materialize's +1 and -1 in place of words."""
@@ -58,7 +58,9 @@ def arrive(config: SinkConfig, rows: pa.RecordBatch | pa.Table, epoch: int, firs
     table, codes = _take_ops(config, table, first_row)
     if config.mode is Mode.CHANGELOG:
         return Arrival(_with_changelog(config, table, codes, epoch), None, first_row)
-    return Arrival(table, codes, first_row)
+    # The first change of a key is known only by arrival: a sequence may bring an older one later.
+    promised = config.inserts_are_new and not config.sequence_by
+    return Arrival(table, codes if promised else without_promise(codes), first_row)
 
 
 def changes(config: SinkConfig, arrival: Arrival, schema: pa.Schema) -> pa.Table:

@@ -105,7 +105,7 @@ def evolve(
     )
     if evolution is None:
         return None
-    _check_partition_names(metadata, evolution)
+    check_partition_names(metadata, evolution)
     for schema in metadata.schemas:
         # Catalogs keep one id for one schema: a second copy would get the first one's id behind our back.
         if schema == evolution.schema:
@@ -113,7 +113,7 @@ def evolve(
     return evolution
 
 
-def _check_partition_names(metadata: TableMetadata, evolution: Evolution) -> None:
+def check_partition_names(metadata: TableMetadata, evolution: Evolution) -> None:
     """Refuse a new column under the name of a partition field, of any spec: Iceberg's own reader binds all
     specs to the schema when it loads a table, and such a table it does not load."""
     taken = {field.name for spec in metadata.partition_specs for field in spec.fields}

@@ -8,7 +8,8 @@ the table (P1). What is dropped was overtaken within the batch and is nobody's l
 that differ has no last one and is refused, never settled by chance (P8).
 
 Why it may be done in steps: `latest` keeps every row that can still win, ties included, so
-`collapse(latest(a) + b)` is `collapse(a + b)`. Only `collapse`, at the end, asks that one row is left. A
+`collapse(latest(a) + b)` is `collapse(a + b)`. What the first change of a key tells (that it is new) is
+handed to all its changes, and so to whichever stays. Only `collapse`, at the end, asks that one row is left. A
 tie that a later change overtakes is therefore no error, however the changes were cut up.
 
 Why in pieces: Arrow's hash tables take up to 200 bytes a key while they grow. A piece holds all rows of
@@ -25,7 +26,7 @@ import pyarrow.compute as pc
 
 from calve.model.errors import BadRow
 from calve.writer.conform import shown
-from calve.writer.ops import DELETE, OP_COLUMN
+from calve.writer.ops import DELETE, INSERT, NOTHING, OP_COLUMN, UPSERT
 from calve.writer.same import rows_differ
 from calve.writer.transform import hash_keys
 
@@ -59,11 +60,38 @@ class _Order:
 
     def reduce(self, changes: pa.Table, *, refuse_ties: bool) -> pa.Table:
         self._check_sequence(changes)
+        changes = self._with_first_ops(changes)
         winners = [self._winners(changes, piece, refuse_ties) for piece in self._pieces(changes)]
         rows = pa.concat_arrays(winners) if winners else _numbers(0)
         if len(rows) == changes.num_rows:
             return changes
         return changes.take(rows.take(pc.sort_indices(rows)) if len(winners) > 1 else rows)
+
+    def _with_first_ops(self, changes: pa.Table) -> pa.Table:
+        """Every change of a key with what its first one tells: whether an older row can be there.
+
+        So whichever change wins carries it along, in steps too, as arrival has one order. A sequence has
+        not: its least may come in a later step. There, callers make no use of the promise (`ops`).
+        """
+        codes = _flat(changes[self.op])
+        if self.sequence or not pc.any(pc.greater(pc.abs(codes), 1)).as_py():
+            return changes
+        new = [self._begins_new(piece, codes) for piece in self._pieces(changes)]
+        rows = pa.concat_arrays([rows for rows, _ in new])
+        is_new = pa.concat_arrays([flags for _, flags in new]).take(pc.sort_indices(rows))
+        stays = pc.greater(codes, 0)
+        told = pc.if_else(
+            is_new, pc.if_else(stays, _code(INSERT), _code(NOTHING)), pc.if_else(stays, _code(UPSERT), _code(DELETE))
+        )
+        place = changes.column_names.index(self.op)
+        return changes.set_column(place, changes.schema.field(place), told)
+
+    def _begins_new(self, piece: pa.Table, codes: pa.Array) -> tuple[pa.Array, pa.Array]:
+        """The numbers of a piece's rows, and whether the first change of their key is an insert."""
+        ids, _ = _key_ids(piece, self.key)
+        rows = _flat(piece[_ROW])
+        first = rows.take(_first_places(ids))
+        return rows, pc.greater(pc.abs(codes.take(first)), 1).take(ids)
 
     def _check_sequence(self, changes: pa.Table) -> None:
         for name in self.sequence:
@@ -112,7 +140,7 @@ class _Order:
         later = pc.not_equal(rows, first)
         copies, originals = changes.take(rows.filter(later)), changes.take(first.filter(later))
         # Two deletes of one key are one delete, whatever else their rows say.
-        deletes = pc.and_(pc.equal(copies[self.op], DELETE), pc.equal(originals[self.op], DELETE))
+        deletes = pc.and_(pc.less(copies[self.op], 0), pc.less(originals[self.op], 0))
         differs = pc.and_not(rows_differ(copies, originals), _flat(deletes))
         return rows.filter(pc.replace_with_mask(pc.invert(later), later, differs))
 
@@ -175,6 +203,10 @@ def _sequence_rank(piece: pa.Table, sequence: tuple[str, ...]) -> pa.Array | pa.
         steps = pc.or_(steps, pc.not_equal(column.slice(1), column.slice(0, len(column) - 1)))
     ranks = pa.concat_arrays([pa.array([0], pa.int64()), _flat(pc.cumulative_sum(steps.cast(pa.int64())))])
     return ranks.take(pc.sort_indices(order))
+
+
+def _code(code: int) -> pa.Scalar:
+    return pa.scalar(code, pa.int8())
 
 
 def _numbers(count: int) -> pa.Array:

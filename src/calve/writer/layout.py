@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calve.model.file import PartitionValue
-from calve.model.layout import SortField
+from calve.model.layout import PartitionField, SortField, TransformKind
 from calve.writer.murmur import plain
 from calve.writer.plan import WritePlan
 from calve.writer.transform import apply_transform, partition_value
@@ -31,7 +31,7 @@ def split_by_partition(plan: WritePlan, table: pa.Table) -> Iterator[Run]:
     """The rows of each partition, sorted. A table of keys alone is sorted by what it has of the order."""
     if table.num_rows == 0:
         return
-    values = [apply_transform(field.transform, table.column(field.column)) for field in plan.partition]
+    values = [_partition_column(field, table) for field in plan.partition]
     codes = _codes(values)
     order = _order(codes, plan.sort, table)
     if order is None and codes is None:
@@ -45,6 +45,13 @@ def split_by_partition(plan: WritePlan, table: pa.Table) -> Iterator[Run]:
         first = start if taken is None else taken[0].as_py()
         run = table.slice(start, rows) if taken is None else table.take(taken)
         yield tuple(partition_value(column[first]) for column in values), run
+
+
+def _partition_column(field: PartitionField, table: pa.Table) -> pa.ChunkedArray:
+    if field.transform.kind is TransformKind.VOID and field.column not in table.column_names:
+        # Void is null whatever the column holds: deletes need not carry one that is no part of the key.
+        return pa.chunked_array([pa.nulls(table.num_rows)])
+    return apply_transform(field.transform, table.column(field.column))
 
 
 def in_order(sort: tuple[SortField, ...], before: pa.Table, after: pa.Table) -> bool:

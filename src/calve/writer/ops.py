@@ -1,14 +1,17 @@
-"""Ops: the words that sources use for what happened to a row, as the two things that a table can do.
+"""Ops: the words that sources use for what happened to a row, as what a table can do about it.
 
-    I  +I  c  r  +U  u  U  insert  upsert  update   ->  UPSERT
-    D  -D  -U  d  delete                            ->  DELETE
+    I  +I  c  insert               ->  UPSERT, or INSERT where the source promises that inserts are new
+    r  +U  u  U  upsert  update    ->  UPSERT
+    D  -D  -U  d  delete           ->  DELETE
 
 Guarantee (P8): a word that is not listed, or none at all, is refused with its place and is never taken
 for an insert: a lost delete is a row that stays for ever. Debezium's truncate and message events are no
 changes of a row and are refused by name.
 
 An update is an upsert here because a batch writes the net change of a key: whether the row is new is
-not known, and need not be.
+not known, and need not be. Only where the source promises it (`inserts_are_new`), a key whose first change
+in a batch is an INSERT needs no delete; one that was inserted and deleted in a batch is NOTHING at all.
+Debezium's `r` promises nothing: a snapshot that is taken again reads rows that are there.
 """
 
 from __future__ import annotations
@@ -18,27 +21,33 @@ import pyarrow.compute as pc
 
 from calve.model.errors import BadRow, SchemaMismatch
 
-UPSERT = 1
-DELETE = -1
+UPSERT = 1  # a row stays, an older one may be there
+DELETE = -1  # no row stays, an older one may be there
+INSERT = 2  # a row stays, no older one is there
+NOTHING = -2  # no row stays, no older one is there: only a collapse makes it
 
 OP_COLUMN = "__calve_op"
 """The column of changes that holds the op code, beside the table's own columns. Never written to a file."""
 
-_UPSERT_WORDS = ("I", "+I", "c", "r", "+U", "u", "U", "insert", "upsert", "update")
+_INSERT_WORDS = ("I", "+I", "c", "insert")
+_UPSERT_WORDS = ("r", "+U", "u", "U", "upsert", "update")
 _DELETE_WORDS = ("D", "-D", "-U", "d", "delete")
-_KNOWN = ", ".join(_UPSERT_WORDS + _DELETE_WORDS)
+_ALL_WORDS = _INSERT_WORDS + _UPSERT_WORDS + _DELETE_WORDS
+_KNOWN = ", ".join(_ALL_WORDS)
 _REFUSED = {
     "t": "Debezium's truncate empties a table and names no row. Truncate the Iceberg table by hand, "
     "or set skipped.operations=t in the connector.",
     "m": "Debezium's logical message is no change of a row. Filter the op 'm' out before the sink.",
 }
 
-_WORDS = pa.array(_UPSERT_WORDS + _DELETE_WORDS, pa.string())
-_CODES = pa.array([UPSERT] * len(_UPSERT_WORDS) + [DELETE] * len(_DELETE_WORDS), pa.int8())
+_WORDS = pa.array(_ALL_WORDS, pa.string())
+_CODES = pa.array(
+    [INSERT] * len(_INSERT_WORDS) + [UPSERT] * len(_UPSERT_WORDS) + [DELETE] * len(_DELETE_WORDS), pa.int8()
+)
 
 
 def op_codes(words: pa.Array | pa.ChunkedArray, *, column: str, first_row: int = 0) -> pa.ChunkedArray:
-    """The op code of every row. `first_row` is the number of the first one, for errors."""
+    """The op code of every row, inserts told from upserts. `first_row` is the number of the first one."""
     if isinstance(words, pa.Array):
         words = pa.chunked_array([words])
     if pa.types.is_dictionary(words.type):
@@ -83,4 +92,10 @@ def _unknown(word: str | None, column: str, row: int) -> BadRow:
 
 def op_words(codes: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Op codes as our own words, for a changelog's column."""
-    return pc.if_else(pc.equal(codes, DELETE), "delete", "upsert")
+    rows = pc.if_else(pc.equal(codes, INSERT), "insert", "upsert")
+    return pc.if_else(pc.equal(codes, DELETE), "delete", rows)
+
+
+def without_promise(codes: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Op codes of a source that does not promise that inserts are new."""
+    return pc.if_else(pc.equal(codes, INSERT), pa.scalar(UPSERT, pa.int8()), codes)

@@ -4,9 +4,9 @@
           └─ every key ──▶ none · by partition · global ─▶ equality-delete files, key columns only
 
 Guarantee: each key of the parts has at most one row in the data files, and every key that the batch
-touched is named by a delete, unless no older row can exist (`DeleteScope.NONE`). A delete reaches only
-older snapshots, so it takes the row that was there and leaves the batch's own: whether a key is new is
-never asked of the table.
+touched is named by a delete, unless no older row can exist (`DeleteScope.NONE`, or an insert of a source
+that promises that its inserts are new). A delete reaches only older snapshots, so it takes the row that was
+there and leaves the batch's own: whether a key is new is never asked of the table.
 
 Memory is that of one part and of two open files. Where nothing forces a new file (no partition, no sort
 order), one file stays open over all parts and rolls at its size: a large batch is a few large files.
@@ -46,7 +46,7 @@ def write_batch_files(
         for part in parts:
             closed += data.write(_rows(plan, part))
             if deletes is not None:
-                closed += deletes.write(part.select(list(plan.key)))
+                closed += deletes.write(_keys(plan, part))
             del part  # or it would stay in memory while the next is made
         closed += data.close()
         if deletes is not None:
@@ -153,10 +153,18 @@ def _unpartitioned(plan: WritePlan) -> WritePlan:
     )
 
 
+def _keys(plan: WritePlan, part: pa.Table) -> pa.Table:
+    """The keys of which an older row may be there."""
+    return _kept(part, pc.less_equal(pc.abs(part[OP_COLUMN]), UPSERT)).select(list(plan.key))
+
+
 def _rows(plan: WritePlan, part: pa.Table) -> pa.Table:
-    """The rows that stay: the table's columns of upserts."""
+    """The rows that stay: the table's columns of upserts and inserts."""
     if plan.key:
-        upserts = pc.equal(part[OP_COLUMN], UPSERT)
-        if not pc.all(upserts).as_py():  # a filter copies, even where it keeps everything
-            part = part.filter(upserts)
+        part = _kept(part, pc.greater(part[OP_COLUMN], 0))
     return pa.Table.from_arrays([part.column(name) for name in plan.schema.names], schema=plan.schema)
+
+
+def _kept(part: pa.Table, wanted: pa.ChunkedArray) -> pa.Table:
+    """The wanted rows. A filter copies, even where it keeps everything."""
+    return part if pc.all(wanted).as_py() else part.filter(wanted)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from calve.model.errors import BadRow
 from calve.writer import collapse as room
 from calve.writer.collapse import collapse, latest
-from calve.writer.ops import DELETE, OP_COLUMN, UPSERT
+from calve.writer.ops import DELETE, INSERT, NOTHING, OP_COLUMN, UPSERT
 
 Change = dict[str, Any]
 KINDS = {
@@ -87,6 +87,38 @@ class TestByArrival:
         for step in (collapse, latest):
             in_steps = collapse(pa.concat_tables([step(a, key), b]), key)
             assert in_steps.equals(collapse(pa.concat_tables([a, b]), key))
+
+
+promised = st.lists(
+    st.builds(change, st.integers(0, 3), st.sampled_from([0.0, 1.0]), st.sampled_from([INSERT, UPSERT, DELETE])),
+    max_size=30,
+)
+
+
+class TestInsertsThatAreNew:
+    """A source that promises that inserts are new needs no delete for a key that begins with one."""
+
+    @given(first=promised, second=promised)
+    def test_a_key_is_new_exactly_if_its_first_change_is_an_insert_also_in_steps(
+        self, first: list[Change], second: list[Change]
+    ) -> None:
+        rows = first + second
+        begins: dict[int, int] = {}
+        for row in rows:
+            begins.setdefault(row["id"], row[OP_COLUMN])
+        expected = {}
+        for (id_,), row in net(rows, ("id",)).items():
+            stays = row[OP_COLUMN] > 0
+            codes = (INSERT, NOTHING) if begins[id_] == INSERT else (UPSERT, DELETE)
+            expected[id_] = codes[0] if stays else codes[1]
+        steps = pa.concat_tables([latest(changes_of(first), ("id",)), changes_of(second)])
+        for table in (changes_of(rows), steps):
+            found = {row["id"]: row[OP_COLUMN] for row in collapse(table, ("id",)).to_pylist()}
+            assert found == expected
+
+    def test_a_key_that_was_deleted_before_it_was_inserted_may_have_an_older_row(self) -> None:
+        result = collapse(changes_of([change(1, op=DELETE), change(1, op=INSERT)]), ("id",))
+        assert result[OP_COLUMN].to_pylist() == [UPSERT]
 
 
 def model(rows: list[Change], key: tuple[str, ...], sequence: tuple[str, ...]) -> dict[Any, Change] | None:

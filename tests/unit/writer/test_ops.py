@@ -4,12 +4,13 @@ import pyarrow as pa
 import pytest
 
 from calve.model.errors import BadRow, SchemaMismatch
-from calve.writer.ops import DELETE, OP_COLUMN, UPSERT, op_codes, with_ops
+from calve.writer.ops import DELETE, INSERT, OP_COLUMN, UPSERT, op_codes, op_words, with_ops, without_promise
 
-UPSERT_WORDS = ["I", "+I", "c", "r", "+U", "u", "U", "insert", "upsert", "update"]
+INSERT_WORDS = ["I", "+I", "c", "insert"]
+UPSERT_WORDS = ["r", "+U", "u", "U", "upsert", "update"]
 DELETE_WORDS = ["D", "-D", "-U", "d", "delete"]
-WORDS = UPSERT_WORDS + DELETE_WORDS
-CODES = [UPSERT] * len(UPSERT_WORDS) + [DELETE] * len(DELETE_WORDS)
+WORDS = INSERT_WORDS + UPSERT_WORDS + DELETE_WORDS
+CODES = [INSERT] * len(INSERT_WORDS) + [UPSERT] * len(UPSERT_WORDS) + [DELETE] * len(DELETE_WORDS)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +26,17 @@ def test_every_known_word_has_its_code_in_every_encoding(kind: pa.DataType) -> N
 
 def test_words_in_several_chunks_keep_their_order() -> None:
     codes = op_codes(pa.chunked_array([["I"], [], ["d", "u"]]), column="_op")
-    assert codes.to_pylist() == [UPSERT, DELETE, UPSERT]
+    assert codes.to_pylist() == [INSERT, DELETE, UPSERT]
+
+
+def test_without_a_promise_an_insert_is_an_upsert() -> None:
+    codes = pa.chunked_array([op_codes(pa.array(["I", "r", "d"]), column="_op")])
+    assert without_promise(codes).to_pylist() == [UPSERT, UPSERT, DELETE]
+
+
+def test_codes_have_our_own_words_in_a_changelog() -> None:
+    codes = op_codes(pa.array(["c", "+U", "-U"]), column="_op")
+    assert op_words(codes).to_pylist() == ["insert", "upsert", "delete"]
 
 
 def test_no_rows_have_no_codes() -> None:
@@ -76,4 +87,4 @@ def test_rows_carry_their_codes_beside_their_columns() -> None:
     rows = pa.table({"id": [1, 2]})
     assert with_ops(rows, DELETE).column_names == ["id", OP_COLUMN]
     assert with_ops(rows, DELETE)[OP_COLUMN].to_pylist() == [DELETE, DELETE]
-    assert with_ops(rows, op_codes(pa.array(["I", "d"]), column="_op"))[OP_COLUMN].to_pylist() == [1, -1]
+    assert with_ops(rows, op_codes(pa.array(["I", "d"]), column="_op"))[OP_COLUMN].to_pylist() == [INSERT, DELETE]

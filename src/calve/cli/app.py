@@ -1,0 +1,67 @@
+"""The commands. Each turns its arguments into one call and prints what comes back; errors become two lines."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+import calve
+from calve.cli.demo import Demo, run_demo
+from calve.cli.show import show_demo
+from calve.model.errors import CalveError
+
+app = typer.Typer(
+    help="Streams of changes into Apache Iceberg tables, exactly once.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"calve {calve.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _calve(
+    version: Annotated[  # noqa: ARG001 - typer calls _version
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which release this is.")
+    ] = False,
+) -> None:
+    """Streams of changes into Apache Iceberg tables, exactly once."""
+
+
+@app.command()
+def demo(
+    keep: Annotated[bool, typer.Option(help="Leave the table there, and say how to read it.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+    rows: Annotated[int, typer.Option(min=10, max=1_000_000, help="Accounts in the ledger.")] = 2_000,
+    epochs: Annotated[int, typer.Option(min=4, max=500, help="Epochs to stream.")] = 8,
+) -> None:
+    """Stream a ledger, kill the process twice, and compare every snapshot with the truth."""
+    with _errors_in_words():
+        outcome = run_demo(Demo(accounts=rows, epochs=epochs, keep=keep))
+    if as_json:
+        typer.echo(json.dumps(outcome.to_json(), indent=2))
+    else:
+        show_demo(outcome, Console())
+    if not outcome.matches:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _errors_in_words() -> Iterator[None]:
+    """A person at a terminal needs what is known and what to do, not the way there."""
+    try:
+        yield
+    except CalveError as error:
+        sys.stderr.write(f"calve: {type(error).__name__}: {error}\n")
+        raise typer.Exit(1) from None

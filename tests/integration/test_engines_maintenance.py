@@ -1,0 +1,273 @@
+"""Spark's own maintenance and a user's statements on a table of ours; the sink goes on after each (P6).
+
+    sink: epochs ──▶ Spark: an action, once between and once inside an epoch ──▶ sink: epochs, also reopened
+
+After an action the table shows the same rows, the sink's progress is what it was, and every later snapshot
+is right (P1). Only what breaks the chain of snapshots, a rollback or a replaced table, stops the sink.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calve import IcebergSink, RolledBack
+from calve.model.progress import tag_name
+from calve.store import local_path
+from tests.support.lake import NAMESPACE, Lake, Published, publish
+from tests.support.readers import SparkReader, differences, read_snapshot, rows_of
+from tests.support.variants import GLOBAL, SCOPED, UNPARTITIONED
+from tests.support.workload import Epoch, Ledger, Values, Variant
+
+pytestmark = pytest.mark.spark
+
+SHAPES = (UNPARTITIONED, SCOPED, GLOBAL)
+DAY_SECONDS = 24 * 3600
+
+Action = Callable[[Any, str], None]
+
+
+def call(spark: Any, procedure: str, table: str, *arguments: str) -> list[Any]:
+    """Run one of Iceberg's procedures."""
+    words = ", ".join([f"table => '{NAMESPACE}.{table}'", *arguments])
+    return spark.sql(f"CALL lake.system.{procedure}({words})").collect()
+
+
+def rewrite_all_files(spark: Any, table: str) -> None:
+    options = "map('rewrite-all', 'true', 'remove-dangling-deletes', 'true')"
+    call(spark, "rewrite_data_files", table, f"options => {options}")
+
+
+def rewrite_files_with_deletes(spark: Any, table: str) -> None:
+    call(spark, "rewrite_data_files", table, "options => map('delete-file-threshold', '1')")
+
+
+def rewrite_manifests(spark: Any, table: str) -> None:
+    call(spark, "rewrite_manifests", table)
+
+
+def expire_all_but_the_last(spark: Any, table: str) -> None:
+    # A minute ahead: a snapshot that was committed just now is old, too.
+    moment = datetime.now(UTC) + timedelta(minutes=1)
+    call(spark, "expire_snapshots", table, f"older_than => TIMESTAMP '{moment:%F %T}'", "retain_last => 1")
+
+
+ACTIONS: tuple[Action, ...] = (
+    rewrite_all_files,
+    rewrite_files_with_deletes,
+    rewrite_manifests,
+    expire_all_but_the_last,
+)
+
+
+class Scene:
+    """A table, its sink's ledger, and the reader that judges both."""
+
+    def __init__(self, lake: Lake, spark: Any, table: str, variant: Variant) -> None:
+        self.lake, self.spark, self.table, self.variant = lake, spark, table, variant
+        self.ledger: Ledger = variant.ledger()
+        self.published: list[Published] = []
+
+    def sink(self) -> IcebergSink:
+        return self.lake.sink(self.table, self.variant)
+
+    def publish(self, sink: IcebergSink, epochs: int = 1) -> None:
+        for _ in range(epochs):
+            self.published.append(publish(self.lake, self.table, sink, self.ledger.next_epoch()))
+
+    def publish_around(self, sink: IcebergSink, act: Callable[[], Any]) -> None:
+        """One epoch, with something else happening between its rows and its commit."""
+        epoch: Epoch = self.ledger.next_epoch()
+        sink.begin_epoch(epoch.number)
+        for changes in epoch.pieces:
+            sink.write_batch(changes)
+        sink.flush()
+        act()
+        sink.commit_epoch(epoch.number)
+        self.published.append(Published(epoch.number, self.lake.head(self.table).snapshot_id, epoch.truth))
+
+    def check(self, *, last: int | None = None) -> None:
+        """Every snapshot that is still there, or the last ones, shows the truth of its epoch."""
+        live = {snapshot.snapshot_id for snapshot in self.lake.load(self.table).metadata.snapshots}
+        wanted = [one for one in self.published if one.snapshot_id in live]
+        assert len(wanted) >= (last or 1)
+        for one in wanted[-(last or len(wanted)) :]:
+            self._compare(one.snapshot_id, one)
+
+    def check_main(self) -> None:
+        """main shows the ledger's truth, whoever wrote it."""
+        head = self.lake.head(self.table).snapshot_id
+        self._compare(head, Published(self.ledger.number, head, self.ledger.truth()))
+
+    def _compare(self, snapshot_id: int, one: Published) -> None:
+        at, schema = self.lake.at(self.table), one.truth.schema
+        seen = read_snapshot(SparkReader(self.spark), at, snapshot_id, like=schema)
+        truth = rows_of(one.truth, schema)
+        assert seen == truth, f"epoch {one.epoch}: {differences(seen, truth)}"
+
+
+@pytest.fixture(params=SHAPES, ids=lambda variant: variant.name)
+def scene(lake: Lake, spark: Any, table_name: str, request: pytest.FixtureRequest) -> Scene:
+    return Scene(lake, spark, table_name, request.param)
+
+
+@pytest.fixture
+def plain_scene(lake: Lake, spark: Any, table_name: str) -> Scene:
+    return Scene(lake, spark, table_name, GLOBAL)
+
+
+@pytest.mark.parametrize("act", ACTIONS, ids=lambda act: act.__name__)
+def test_cases_38_and_40_the_sink_goes_on_after_maintenance_and_all_later_snapshots_are_right(
+    scene: Scene, act: Action
+):
+    with scene.sink() as sink:
+        scene.publish(sink, 3)
+        before = scene.lake.progress(scene.table)
+        act(scene.spark, scene.table)
+        assert scene.lake.progress(scene.table) == before
+        scene.check_main()
+        scene.publish(sink)
+        scene.publish_around(sink, lambda: act(scene.spark, scene.table))
+    act(scene.spark, scene.table)
+    with scene.sink() as sink:
+        assert sink.frontier() == scene.ledger.number + 1
+        assert not sink.begin_epoch(scene.ledger.number)
+        sink.commit_epoch(scene.ledger.number)
+        scene.publish(sink, 2)
+    scene.check(last=2)
+    scene.check_main()
+
+
+def test_case_40_expiry_takes_old_snapshots_and_leaves_the_tag(plain_scene: Scene):
+    scene = plain_scene
+    with scene.sink() as sink:
+        scene.publish(sink, 4)
+    with scene.sink():
+        pass  # a claim that no commit follows
+    expire_all_but_the_last(scene.spark, scene.table)
+    metadata = scene.lake.load(scene.table).metadata
+    tag = metadata.refs[tag_name(f"{NAMESPACE}.{scene.table}")]
+    assert {snapshot.snapshot_id for snapshot in metadata.snapshots} == {
+        tag.snapshot_id,
+        scene.published[-1].snapshot_id,
+    }
+    with scene.sink() as sink:
+        scene.publish(sink)
+    scene.check_main()
+
+
+def test_case_65_a_table_that_forgets_old_refs_keeps_the_tag(lake: Lake, spark: Any, table_name: str):
+    options = {**GLOBAL.options, "table.prop.history.expire.max-ref-age-ms": "1"}
+    forgetful = Variant(GLOBAL.name, GLOBAL.stages, options, GLOBAL.key)
+    scene = Scene(lake, spark, table_name, forgetful)
+    with scene.sink() as sink:
+        scene.publish(sink, 2)
+        spark.sql(f"ALTER TABLE {lake.at(table_name).name} CREATE TAG forgotten")
+        expire_all_but_the_last(spark, table_name)
+        assert "forgotten" not in lake.load(table_name).metadata.refs
+        scene.publish(sink)
+    assert lake.progress(table_name).frontier == scene.ledger.number + 1
+    scene.check_main()
+
+
+def age(folder: Path) -> None:
+    """Let all files of a table be three days old."""
+    past = time.time() - 3 * DAY_SECONDS
+    for path in folder.rglob("*"):
+        os.utime(path, (past, past))
+
+
+def test_case_39_an_orphan_sweep_takes_orphans_and_neither_live_files_nor_those_in_flight(plain_scene: Scene):
+    scene = plain_scene
+    with scene.sink() as sink:
+        scene.publish(sink, 3)
+        sink.begin_epoch(100)
+        sink.write_batch(scene.variant.ledger().next_epoch().changes)
+        sink.rollback_epoch(100)
+        folder = local_path(scene.lake.load(scene.table).location())
+        orphan = folder / "data" / "orphan.parquet"
+        orphan.write_bytes(b"left by a killed process")
+        age(folder)
+        swept: list[Any] = []
+
+        def sweep() -> None:
+            swept.extend(call(scene.spark, "remove_orphan_files", scene.table, "dry_run => true"))
+            assert orphan.exists()
+            call(scene.spark, "remove_orphan_files", scene.table)
+
+        scene.publish_around(sink, sweep)
+        assert [Path(row[0]).name for row in swept] == [orphan.name]
+        assert not orphan.exists()
+        scene.publish(sink)
+    scene.check()
+
+
+def where(scene: Scene, row: Values) -> str:
+    return " AND ".join(f"t.{name} = {value!r}" for name, value in row.items() if name in scene.variant.key)
+
+
+@pytest.mark.parametrize("how", ["copy-on-write", "merge-on-read"])
+def test_case_41_a_users_rows_are_tolerated_and_counted_and_the_sink_still_replaces_them(scene: Scene, how: str):
+    name = f"lake.{NAMESPACE}.{scene.table}"
+    with scene.sink() as sink:
+        scene.publish(sink, 3)
+        kinds = ", ".join(f"'write.{word}.mode'='{how}'" for word in ("merge", "update", "delete"))
+        scene.spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({kinds})")
+        changed, deleted, *_ = sorted(scene.ledger.rows(), key=repr)
+        new = {"id": 1000, "region": "by hand", "name": "inserted"}
+
+        scene.spark.sql(
+            f"MERGE INTO {name} t USING (SELECT 'merged' AS word) s ON {where(scene, changed)} "
+            "WHEN MATCHED THEN UPDATE SET t.name = s.word"
+        )
+        scene.ledger.put({**changed, "name": "merged"})
+        scene.spark.sql(f"DELETE FROM {name} t WHERE {where(scene, deleted)}")
+        scene.ledger.remove(deleted)
+        scene.spark.sql(f"INSERT INTO {name} (id, region, name) VALUES (1000, 'by hand', 'inserted')")
+        scene.ledger.put(new)
+        scene.check_main()
+
+        scene.publish(sink, 2)
+        assert sink.metrics().foreign_rows > 0
+    with scene.sink() as sink:
+        scene.publish(sink, 2)
+    scene.check(last=4)
+
+
+def test_case_42_a_users_rollback_stops_the_sink_with_what_to_do(scene: Scene):
+    with scene.sink() as sink:
+        scene.publish(sink, 3)
+        first = scene.published[0].snapshot_id
+
+        def roll_back() -> None:
+            call(scene.spark, "rollback_to_snapshot", scene.table, f"snapshot_id => {first}")
+
+        with pytest.raises(RolledBack) as stopped:
+            scene.publish_around(sink, roll_back)
+        assert stopped.value.hint
+    with pytest.raises(RolledBack):
+        scene.sink().open()
+    # Neither run has moved main from where the user put it.
+    assert scene.lake.head(scene.table).snapshot_id == first
+    scene.published = scene.published[:1]
+    scene.check()
+
+
+def test_case_42_a_replaced_table_stops_the_sink(plain_scene: Scene):
+    scene = plain_scene
+    name = f"lake.{NAMESPACE}.{scene.table}"
+    with scene.sink() as sink:
+        scene.publish(sink, 2)
+        replace = f"CREATE OR REPLACE TABLE {name} USING iceberg PARTITIONED BY (region) AS SELECT * FROM {name}"
+        with pytest.raises(RolledBack):
+            scene.publish_around(sink, lambda: scene.spark.sql(replace))
+    head = scene.lake.head(scene.table).snapshot_id
+    with pytest.raises(RolledBack):
+        scene.sink().open()
+    assert scene.lake.head(scene.table).snapshot_id == head
