@@ -1,1 +1,1 @@
-"""Benchmarks: what calve costs, beside a peer that does the same work. `python -m benchmarks`; see README.md."""
+"""Benchmarks: what calve costs, beside a peer that does the same work. README.md says how to read them."""

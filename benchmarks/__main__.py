@@ -15,7 +15,9 @@ NAMES = ("append", "latency", "group", "long_run", "resume", "upsert", "memory",
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure calve beside its peers.")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Measure calve beside its peers."
+    )
     parser.add_argument("names", nargs="*", metavar="name", help=", ".join(NAMES))
     parser.add_argument("--quick", action="store_true", help="tiny sizes: whether it runs, not how fast")
     parser.add_argument("--json", action="store_true", help="a JSON document instead of tables")

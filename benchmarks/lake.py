@@ -6,9 +6,9 @@ data file (P7), and neither does the peer's append. Nobody can scan such a table
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
@@ -16,8 +16,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.schema import Schema
 
+from benchmarks.measure import CpuClock
 from calve import IcebergSink
 from calve.config.catalog import CatalogConfig
+from calve.config.sink import SinkConfig
 from calve.model.batch import Batch
 from calve.model.file import ColumnMetrics, FileClosed, FileKind
 from calve.runtime.coordinator import Coordinator, Identity
@@ -30,13 +32,17 @@ NAMESPACE = "bench"
 GROUP = 250
 """Batches of one commit when a history is made: few commits, and manifest lists that stay short."""
 
-ROWS = pa.schema([pa.field("id", pa.int64()), pa.field("name", pa.string()), pa.field("amount", pa.float64())])
+ROWS = pa.schema(
+    [pa.field("id", pa.int64()), pa.field("name", pa.string()), pa.field("amount", pa.float64())]
+)
 """The columns of the small tables whose commits are measured."""
 
 
 def catalog(folder: Path) -> Catalog:
     """SQLite beside a warehouse, as the sink opens it when nothing is configured."""
-    return open_catalog(CatalogConfig(type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder)))
+    return open_catalog(
+        CatalogConfig(type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
+    )
 
 
 def plain_catalog(folder: Path) -> Catalog:
@@ -44,8 +50,14 @@ def plain_catalog(folder: Path) -> Catalog:
     return SqlCatalog("calve", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
 
 
-def new_sink(folder: Path, table: str, catalog: Catalog | None = None, **options: Any) -> IcebergSink:
-    """A sink on a table of the folder's catalog, opened."""
+def new_sink(
+    folder: Path,
+    table: str,
+    options: Mapping[str, object] = MappingProxyType({}),
+    *,
+    catalog: Catalog | None = None,
+) -> IcebergSink:
+    """A sink on a table of the folder's catalog, opened. Its own durations are CPU time."""
     named = {
         "namespace": NAMESPACE,
         "table.name": table,
@@ -53,8 +65,9 @@ def new_sink(folder: Path, table: str, catalog: Catalog | None = None, **options
         "warehouse": str(folder),
         "spill.folder": str(folder / "spill"),
     }
-    sink = IcebergSink.from_options(named | options)
-    return IcebergSink(sink.config, catalog=catalog).open()
+    return IcebergSink(
+        SinkConfig.from_options(named | dict(options)), catalog=catalog, clock=CpuClock()
+    ).open()
 
 
 def small_rows(epoch: int, count: int = 10) -> pa.Table:

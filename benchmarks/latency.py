@@ -2,7 +2,8 @@
 
 A commit is a small epoch from its first row to its snapshot, against `Table.append` of the same rows. Our own
 part is all but the catalog's reading and writing of metadata.json, which grows with the history whoever
-commits. The median over as many commits as a merge of manifests takes hides no tier of them.
+commits; it is CPU time, as the files are in memory and there is nothing to wait for. The median is over as
+many commits as a merge of manifests takes, so that no length of the manifest list is left out.
 """
 
 from __future__ import annotations
@@ -89,5 +90,3 @@ def _beside_peer(
         rows = small_rows(height + number)
         peer.append(timed(lambda rows=rows: peer_table.append(rows)))  # type: ignore[misc]
     return ours, own, peer
-
-

@@ -43,7 +43,9 @@ _SPEC = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "c1"), spec_i
 
 def run(quick: bool) -> list[Figure]:
     files, rounds = (50, 1) if quick else (5000, 7)
-    columns = [NestedField(place, f"c{place}", kind, required=False) for place, kind in enumerate(_TYPES, start=1)]
+    columns = [
+        NestedField(place, f"c{place}", kind, required=False) for place, kind in enumerate(_TYPES, start=1)
+    ]
     schema = Schema(*columns, schema_id=0)
     random = Random(5000)
     with scratch() as folder:
@@ -97,7 +99,7 @@ def _closed(random: Random, number: int, location: str) -> FileClosed:
         metrics=ColumnMetrics(
             column_bytes={place: random.randrange(10_000, 10_000_000) for place in ids},
             value_counts=dict.fromkeys(ids, rows),
-            null_counts={place: random.choice((0, 0, random.randrange(rows))) for place in ids},
+            null_counts={place: 0 if place % 5 else random.randrange(rows) for place in ids},
             nan_counts={place: 0 for place in ids if isinstance(_TYPES[place - 1], DoubleType)},
             lower_bounds={place: least for place, (least, _) in ends.items()},
             upper_bounds={place: greatest for place, (_, greatest) in ends.items()},

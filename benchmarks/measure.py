@@ -64,6 +64,19 @@ def duel(rounds: int, ours: Callable[[int], object], peer: Callable[[int], objec
     return Duel(tuple(ours_took), tuple(peer_took))
 
 
+class CpuClock:
+    """A sink's clock whose durations are CPU time: what others do on the machine is not in them."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def ticks_ms(self) -> float:
+        return time.process_time() * 1000
+
+    def wait_ms(self, duration_ms: int) -> None:
+        time.sleep(duration_ms / 1000)
+
+
 def milliseconds(took: Sequence[Took]) -> float:
     """The median of the wall time."""
     return 1000 * median(one.wall_s for one in took)

@@ -17,15 +17,16 @@ from typing import Any
 
 import pytest
 
-from calve import IcebergSink, RolledBack
+from calve import IcebergSink, RolledBack, TableError
 from calve.model.progress import tag_name
+from calve.runtime.health import Health
 from calve.store import local_path
 from tests.support.lake import NAMESPACE, Lake, Published, publish
 from tests.support.readers import SparkReader, differences, read_snapshot, rows_of
 from tests.support.variants import GLOBAL, SCOPED, UNPARTITIONED
 from tests.support.workload import Epoch, Ledger, Values, Variant
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")]
 
 SHAPES = (UNPARTITIONED, SCOPED, GLOBAL)
 DAY_SECONDS = 24 * 3600
@@ -144,6 +145,22 @@ def test_cases_38_and_40_the_sink_goes_on_after_maintenance_and_all_later_snapsh
     scene.check_main()
 
 
+def test_case_38_a_partial_rewrite_that_drops_global_deletes_is_reported(plain_scene: Scene):
+    scene = plain_scene
+    options = "options => map('rewrite-all', 'true', 'remove-dangling-deletes', 'true')"
+    with scene.sink() as sink:
+        scene.publish(sink, 3)
+        assert sink.health_check().health is Health.HEALTHY
+        call(scene.spark, "rewrite_data_files", scene.table, options, "where => 'region = \"eu\"'")
+        rewritten = scene.lake.head(scene.table).summary
+        assert rewritten is not None
+        assert int(rewritten["removed-equality-delete-files"] or 0) > 0
+        sink.begin_epoch(100)
+        sink.write_batch(scene.ledger.next_epoch().changes)
+        sink.commit_epoch(100)
+        assert sink.health_check().health is Health.DEGRADED
+
+
 def test_case_40_expiry_takes_old_snapshots_and_leaves_the_tag(plain_scene: Scene):
     scene = plain_scene
     with scene.sink() as sink:
@@ -213,7 +230,9 @@ def where(scene: Scene, row: Values) -> str:
 
 
 @pytest.mark.parametrize("how", ["copy-on-write", "merge-on-read"])
-def test_case_41_a_users_rows_are_tolerated_and_counted_and_the_sink_still_replaces_them(scene: Scene, how: str):
+def test_case_41_a_users_rows_are_tolerated_and_counted_and_the_sink_still_replaces_them(
+    scene: Scene, how: str
+):
     name = f"lake.{NAMESPACE}.{scene.table}"
     with scene.sink() as sink:
         scene.publish(sink, 3)
@@ -264,10 +283,12 @@ def test_case_42_a_replaced_table_stops_the_sink(plain_scene: Scene):
     name = f"lake.{NAMESPACE}.{scene.table}"
     with scene.sink() as sink:
         scene.publish(sink, 2)
-        replace = f"CREATE OR REPLACE TABLE {name} USING iceberg PARTITIONED BY (region) AS SELECT * FROM {name}"
+        replace = (
+            f"CREATE OR REPLACE TABLE {name} USING iceberg PARTITIONED BY (region) AS SELECT * FROM {name}"
+        )
         with pytest.raises(RolledBack):
             scene.publish_around(sink, lambda: scene.spark.sql(replace))
     head = scene.lake.head(scene.table).snapshot_id
-    with pytest.raises(RolledBack):
+    with pytest.raises(TableError):  # the new table has no key: that is said before all else
         scene.sink().open()
     assert scene.lake.head(scene.table).snapshot_id == head

@@ -5,14 +5,26 @@ The table of a variant is made once a process; each engine is then asked for eac
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.support.lake import Lake, Published, pour
-from tests.support.readers import DuckReader, Reader, SailReader, SparkReader, differences, read_snapshot, rows_of
-from tests.support.variants import VARIANTS
-from tests.support.workload import Variant
+from tests.support.readers import (
+    DuckReader,
+    Reader,
+    SailReader,
+    SparkReader,
+    differences,
+    read_snapshot,
+    rows_of,
+)
+from tests.support.variants import UNPARTITIONED, VARIANTS
+from tests.support.workload import INSERT_WORDS, OP, Column, Variant, table_of
+
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 
 @pytest.fixture(scope="module", params=VARIANTS, ids=lambda variant: variant.name)
@@ -74,3 +86,21 @@ def test_duckdb_sees_the_truth_of_every_epoch_in_its_snapshot(
     if "duckdb" in variant.blind:
         pytest.skip(variant.blind["duckdb"])
     check_every_snapshot(duckdb, lake, table, published)
+
+
+@pytest.mark.engines
+def test_every_reader_sees_a_table_that_is_wrong(lake: Lake, sail: SailReader, duckdb: DuckReader):
+    """The comparison itself is compared: a source that breaks its promise leaves two rows of a key."""
+    liar = replace(UNPARTITIONED, options={"inserts.are.new": "true"})
+    rows = [{"id": 1, "name": name} for name in ("old", "new")]
+    fields = [column.sent_field() for column in (*liar.columns(1), Column(OP, pa.string(), INSERT_WORDS))]
+    with lake.sink("wrong", liar) as sink:
+        for number, row in enumerate(rows, start=1):
+            sink.begin_epoch(number)
+            sink.write_batch(table_of([{**row, OP: "insert"}], fields))
+            sink.commit_epoch(number)
+    truth = table_of(rows[1:], [column.stored_field() for column in liar.columns(1)])
+    published = [Published(2, lake.head("wrong").snapshot_id, truth)]
+    for reader in (sail, duckdb):
+        with pytest.raises(AssertionError, match="2 rows, 1 expected"):
+            check_every_snapshot(reader, lake, "wrong", published)

@@ -1,11 +1,12 @@
 """Real processes that are killed at every named step, and stopped while another run takes over.
 
-A first run records its steps. Then, for every state of the disk that a step can find, a fresh process runs to that
-step and kills itself; a new one checks the table as it was left, goes on, and checks it again: every snapshot must
-equal the truth of its frontier, and every epoch must be there once. Cases are those of docs/failures.md.
+A first run records its steps. Then, for every state of the disk that a step can find, a fresh process
+runs to that step and kills itself; a new one checks the table as it was left, goes on, and checks it
+again: every snapshot must equal the truth of its frontier, and every epoch must be there once. Cases
+are those of docs/failures.md.
 
-The folder is in memory where the machine has such a place: a killed process takes back nothing that it wrote, so
-for a kill it does not matter whether the disk has it; the power loss has a test of its own.
+The folder is in memory where the machine has such a place: a killed process takes back nothing that it
+wrote, so for a kill it does not matter whether the disk has it; the power loss has a test of its own.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from tests.support.kill_truth import (
 from tests.support.kills import Ended, Job, Nursery, pieces, sink_options
 
 ALL_EPOCHS = [number + 1 for number in range(1, EPOCHS + 1)]
-IN_MEMORY = Path("/dev/shm")  # noqa: S108
+IN_MEMORY = Path("/dev/shm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ KILLS = {
 @pytest.mark.parametrize("case", KILLS, ids=lambda case: f"case_{case}_{KILLS[case].replace(' ', '_')}")
 def test_killed_anywhere_it_goes_on_and_every_snapshot_is_right(nursery, trace, folder, variant, case):
     """Cases 1 to 5 and 7; P1, P2, P3, P5."""
-    # The last epoch is like the one before it: it shows that the run goes on. The nightly test kills there too.
+    # The last epoch is like the one before it; the nightly test kills there too.
     steps = [step for step in distinct(trace(variant)) if step.case == case and step.epoch < EPOCHS]
     assert steps
     for step in steps:
@@ -185,8 +186,9 @@ def test_every_kind_of_step_is_a_place_of_death(trace):
     wanted = {f"{kind}: {act}" for kind, act in itertools.product(kinds, acts)}
     wanted |= {
         f"{what}: {when}"
-        for what in ("SQL: commit", "catalog: create namespace", "catalog: create table", "catalog: load table",
-                     "catalog: commit table", "sink: claim", "sink: commit", "spill: append", "spill: remove")
+        for what in ("SQL: commit", "catalog: create namespace", "catalog: create table",
+                     "catalog: load table", "catalog: commit table", "sink: claim", "sink: commit",
+                     "spill: append", "spill: remove")
         for when in ("about to", "done")
     }  # fmt: skip
     assert wanted - names == set()
@@ -273,7 +275,7 @@ def test_case_9_a_zombie_that_wakes_up_is_fenced_and_changes_nothing(nursery, tr
 
 
 def test_case_10_a_claim_that_meets_a_locked_catalog_changes_nothing_and_the_holder_goes_on(nursery, folder):
-    """A run that is stopped inside its SQL transaction holds SQLite's lock (case 30): the other run gives up."""
+    """A run that is stopped inside its SQL transaction holds SQLite's lock (case 30): the other gives up."""
     inside = "epoch 2: rows taken in > SQL: commit: about to"
     holder = nursery.run(Job(str(folder), "upsert", stop_at=inside))
     assert holder.stopped
@@ -319,7 +321,7 @@ def test_a_fenced_run_ends_with_its_error_and_a_hint(nursery, folder):
 
 @pytest.mark.parametrize("variant", ["upsert", "append"])
 def test_case_36_everything_is_on_the_disk_before_the_pointer_moves(nursery, folder, variant):
-    """Whenever the SQL transaction commits, no file that was written lacks its fsync, nor any folder entry."""
+    """When the SQL transaction commits, no file that was written lacks its fsync, nor any folder entry."""
     for _ in range(2):  # creates, and resumes
         ended = nursery.run(Job(str(folder), variant, watch_disk=True, epochs=2))
         assert ended.code == 0, ended.stderr

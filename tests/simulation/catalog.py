@@ -17,8 +17,9 @@ from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import CommitTableResponse, Table
-from pyiceberg.table.metadata import MetadataLogEntry, TableMetadata, new_table_metadata
+from pyiceberg.table.metadata import TableMetadata, new_table_metadata
 from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import MetadataLogEntry
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.table.update import (
     SetSnapshotRefUpdate,
@@ -29,6 +30,7 @@ from pyiceberg.table.update import (
 )
 
 from tests.simulation.faults import NOT_APPLIED, CommitFault, Fault, LoadFault, answer
+from tests.simulation.reader import last_sequence
 from tests.simulation.store import LOCATION, SimFileIO, SimStore
 
 IDENTIFIER = ("sim", "table")
@@ -70,6 +72,8 @@ class SimCatalog:
     current: Version | None = None
     versions: list[Version] = field(default_factory=list)
     pending: list[Request] = field(default_factory=list)
+    replica: Version | None = None
+    """What a stale load shows; otherwise any of the last versions."""
     client: object = None
     """Whose call this is."""
     _numbers: int = 0
@@ -79,8 +83,7 @@ class SimCatalog:
     def load_table(self, identifier: str | tuple[str, ...]) -> Table:
         fault = self.draw("load", LoadFault)
         if fault is LoadFault.STALE:
-            version = self.random.choice(self.versions[-_STALE_MAX:])
-            return self._table(version)
+            return self._table(self.replica or self.random.choice(self.versions[-_STALE_MAX:]))
         if fault is not None:
             raise answer(fault)
         return self._table(self._existing())
@@ -135,7 +138,10 @@ class SimCatalog:
     def edit(self, changes: dict[str, object]) -> None:
         """A change that PyIceberg has no update for."""
         base = self._existing()
-        changes |= {"metadata_log": _log(base), "last_updated_ms": max(self.now_ms(), base.metadata.last_updated_ms)}
+        changes |= {
+            "metadata_log": _log(base),
+            "last_updated_ms": max(self.now_ms(), base.metadata.last_updated_ms),
+        }
         self._publish(base.metadata.model_copy(update=changes))
 
     def settle_pending(self) -> int:
@@ -167,7 +173,9 @@ class SimCatalog:
         return cast(Catalog, self)
 
     def _takes(self, update: TableUpdate) -> bool:
-        return self.keeps_tags or not isinstance(update, SetSnapshotRefUpdate) or update.ref_name == MAIN_BRANCH
+        return (
+            self.keeps_tags or not isinstance(update, SetSnapshotRefUpdate) or update.ref_name == MAIN_BRANCH
+        )
 
     def _existing(self) -> Version:
         if self.current is None:
@@ -187,7 +195,7 @@ class SimCatalog:
 
 
 def _newest(base: Version, metadata: TableMetadata) -> int:
-    if metadata.last_sequence_number == base.metadata.last_sequence_number:
+    if last_sequence(metadata) == last_sequence(base.metadata):
         return 0
     return metadata.snapshots[-1].timestamp_ms
 

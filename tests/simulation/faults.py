@@ -136,6 +136,8 @@ class Weather:
     crash: float = 0.0
     interleave: float = 0.0
     """Somebody else acts in the middle of a call."""
+    late: float = 0.0
+    """A request that was taken earlier is applied."""
 
     @classmethod
     def drawn(cls, random: Random) -> Weather:
@@ -146,7 +148,10 @@ class Weather:
             store=random.choice((0.0, 0.0, 0.02, 0.1)),
             crash=random.choice((0.0, 0.01, 0.05)),
             interleave=random.choice((0.0, 0.1, 0.25)),
+            late=0.15,
         )
 
 
 CALM = Weather()
+CLEARED = Weather(late=0.15)
+"""Nothing goes wrong any more, but what is under way still arrives."""

@@ -6,19 +6,11 @@ updates and meet no faults: their job is to be in the way.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from random import Random
 from typing import Any, cast
 
-import fastavro
-from pyiceberg.manifest import (
-    MANIFEST_LIST_FILE_SCHEMAS,
-    data_file_with_partition,
-    manifest_entry_schema_with_data_file,
-)
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
@@ -34,13 +26,22 @@ from pyiceberg.table.update import (
     SetSnapshotRefUpdate,
     TableUpdate,
 )
-from pyiceberg.types import LongType, NestedField, StructType
-from pyiceberg.utils.schema_conversion import AvroSchemaConversion
+from pyiceberg.types import LongType, NestedField
 
 from calve.model.progress import tag_name
 from tests.simulation.catalog import SimCatalog
 from tests.simulation.checker import SINK
-from tests.simulation.reader import ADDED, DATA_CONTENT, DELETED, EXISTING, File, Manifest, Reader
+from tests.simulation.encode import encode_list, encode_manifest, list_row
+from tests.simulation.reader import (
+    ADDED,
+    DATA_CONTENT,
+    DELETED,
+    EXISTING,
+    File,
+    Manifest,
+    Reader,
+    last_sequence,
+)
 from tests.simulation.source import Row
 from tests.simulation.store import DATA, LOCATION, SimStore
 from tests.simulation.worker import BY_REGION, BY_SHARD, UNPARTITIONED, by_partition
@@ -69,7 +70,7 @@ class Foreign:
         """A user's INSERT."""
         metadata = self.metadata
         snapshot_id = self._snapshot_id()
-        files = self._put(rows, metadata.spec(), snapshot_id, metadata.last_sequence_number + 1)
+        files = self._put(rows, metadata.spec(), snapshot_id, last_sequence(metadata) + 1)
         tip = metadata.current_snapshot()
         kept = () if tip is None else self.reader.manifests(tip)
         self._commit(Operation.APPEND, snapshot_id, [self._manifest(snapshot_id, files), *_rows(kept)])
@@ -97,7 +98,9 @@ class Foreign:
         unpartitioned = {spec.spec_id for spec in metadata.partition_specs if not spec.fields}
         rows = [row for file in data for row in self.reader.surviving(file, deletes, unpartitioned)]
         # A full rewrite of the tip leaves nothing that the deletes could meet: they go.
-        gone = {file.path for file in data} | ({file.path for file in deletes} if not partial and start is tip else set())
+        gone = {file.path for file in data} | (
+            {file.path for file in deletes} if not partial and start is tip else set()
+        )
         snapshot_id = self._snapshot_id()
         number = cast(int, start.sequence_number)
         files = self._put(rows, metadata.spec(), snapshot_id, number)
@@ -184,7 +187,7 @@ class Foreign:
         current = metadata.schema()
         schema_id = max(schema.schema_id for schema in metadata.schemas) + 1
         schema = Schema(*fields, schema_id=schema_id, identifier_field_ids=current.identifier_field_ids)
-        self.catalog.apply((), (AddSchemaUpdate(schema=schema), SetCurrentSchemaUpdate(schema_id=-1)))
+        self.catalog.apply((), (AddSchemaUpdate(schema_=schema), SetCurrentSchemaUpdate(schema_id=-1)))
 
     # -- how ----------------------------------------------------------------------------------------
 
@@ -209,38 +212,47 @@ class Foreign:
             path = f"{DATA}foreign-{next(iter(self.numbers))}.parquet"
             self.store.put_rows(path, tuple(part))
             size = 4 + len(part)
-            own = self.metadata.last_sequence_number + 1
+            own = last_sequence(self.metadata) + 1
             files.append(
-                File(ADDED, snapshot_id, sequence, own, DATA_CONTENT, path, spec.spec_id, partition, (), len(part), size)
+                File(
+                    ADDED,
+                    snapshot_id,
+                    sequence,
+                    own,
+                    DATA_CONTENT,
+                    path,
+                    spec.spec_id,
+                    partition,
+                    (),
+                    len(part),
+                    size,
+                )
             )
         return files
 
     def _without(self, snapshot_id: int, manifest: Manifest, gone: set[str]) -> dict[str, Any]:
         files = [
-            file._replace(status=DELETED, snapshot_id=snapshot_id) if file.path in gone else file._replace(status=EXISTING)
+            file._replace(status=DELETED, snapshot_id=snapshot_id)
+            if file.path in gone
+            else file._replace(status=EXISTING)
             for file in manifest.live
         ]
         return self._manifest(snapshot_id, files, manifest.row["content"])
 
     def _manifest(self, snapshot_id: int, files: Sequence[File], content: int = 0) -> dict[str, Any]:
         spec = self.metadata.specs()[files[0].spec_id]
-        names = [field.name for field in spec.fields]
-        schema = _entry_schema(spec.partition_type(self.metadata.schema()))
-        buffer = io.BytesIO()
-        fastavro.writer(buffer, schema, [_entry(file, names) for file in files])
+        content_bytes = encode_manifest(self.metadata.schema(), spec, files)
         path = f"{LOCATION}/metadata/foreign-{next(iter(self.numbers))}-m0.avro"
-        self.store.put(path, buffer.getvalue())
-        return _list_row(path, len(buffer.getvalue()), spec.spec_id, content, snapshot_id, files) | {
-            "sequence_number": self.metadata.last_sequence_number + 1
+        self.store.put(path, content_bytes)
+        return list_row(path, len(content_bytes), spec.spec_id, content, snapshot_id, files) | {
+            "sequence_number": last_sequence(self.metadata) + 1
         }
 
     def _commit(self, operation: Operation, snapshot_id: int, rows: Sequence[dict[str, Any]]) -> None:
         metadata = self.metadata
-        sequence = metadata.last_sequence_number + 1
+        sequence = last_sequence(metadata) + 1
         location = f"{LOCATION}/metadata/foreign-{next(iter(self.numbers))}-list.avro"
-        buffer = io.BytesIO()
-        fastavro.writer(buffer, _list_schema(), rows)
-        self.store.put(location, buffer.getvalue())
+        self.store.put(location, encode_list(rows))
         snapshot = Snapshot(
             snapshot_id=snapshot_id,
             parent_snapshot_id=metadata.current_snapshot_id,
@@ -272,59 +284,15 @@ class Foreign:
 
 
 def _set_main(snapshot_id: int) -> SetSnapshotRefUpdate:
-    return SetSnapshotRefUpdate(ref_name=MAIN_BRANCH, type=SnapshotRefType.BRANCH, snapshot_id=snapshot_id)
+    return SetSnapshotRefUpdate(
+        ref_name=MAIN_BRANCH,
+        type=SnapshotRefType.BRANCH,
+        snapshot_id=snapshot_id,
+        max_ref_age_ms=None,
+        max_snapshot_age_ms=None,
+        min_snapshots_to_keep=None,
+    )
 
 
 def _rows(manifests: Iterable[Manifest]) -> list[dict[str, Any]]:
     return [manifest.row for manifest in manifests]
-
-
-def _entry(file: File, names: Sequence[str]) -> dict[str, Any]:
-    return {
-        "status": file.status,
-        "snapshot_id": file.snapshot_id,
-        "sequence_number": file.sequence,
-        "file_sequence_number": file.file_sequence,
-        "data_file": {
-            "content": file.content,
-            "file_path": file.path,
-            "file_format": "PARQUET",
-            "partition": dict(zip(names, file.partition, strict=True)),
-            "record_count": file.records,
-            "file_size_in_bytes": file.bytes,
-            "equality_ids": list(file.equality_ids) or None,
-        },
-    }
-
-
-def _list_row(
-    path: str, length: int, spec_id: int, content: int, snapshot_id: int, files: Sequence[File]
-) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "manifest_path": path,
-        "manifest_length": length,
-        "partition_spec_id": spec_id,
-        "content": content,
-        "min_sequence_number": min((file.sequence for file in files if file.live), default=0),
-        "added_snapshot_id": snapshot_id,
-        "partitions": None,
-        "key_metadata": None,
-    }
-    for state, status in (("existing", EXISTING), ("added", ADDED), ("deleted", DELETED)):
-        of_state = [file for file in files if file.status == status]
-        row[f"{state}_files_count"] = len(of_state)
-        row[f"{state}_rows_count"] = sum(file.records for file in of_state)
-    return row
-
-
-@lru_cache(maxsize=1)
-def _list_schema() -> Any:
-    return fastavro.parse_schema(
-        cast(Any, AvroSchemaConversion().iceberg_to_avro(MANIFEST_LIST_FILE_SCHEMAS[2], "manifest_file"))
-    )
-
-
-@lru_cache(maxsize=64)
-def _entry_schema(partition: StructType) -> Any:
-    entry = manifest_entry_schema_with_data_file(2, data_file_with_partition(partition, 2))
-    return fastavro.parse_schema(cast(Any, AvroSchemaConversion().iceberg_to_avro(entry, "manifest_entry")))

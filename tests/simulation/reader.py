@@ -9,10 +9,10 @@ from __future__ import annotations
 import io
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import fastavro
-from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.metadata import TableMetadata, TableMetadataV2
 from pyiceberg.table.snapshots import Snapshot
 
 from tests.simulation.source import Row
@@ -109,6 +109,11 @@ class Reader:
             files = tuple(_file(entry, row) for entry in self._entries[path])
             known = self._manifests[path, number] = Manifest(row, files)
         return known
+
+
+def last_sequence(metadata: TableMetadata) -> int:
+    """The table's last sequence number; tables here have format version 2."""
+    return cast(TableMetadataV2, metadata).last_sequence_number
 
 
 def applies(delete: File, data: File, unpartitioned: set[int]) -> bool:

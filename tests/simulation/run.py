@@ -44,7 +44,9 @@ class State(Enum):
 class Run:
     """One process that runs the sink."""
 
-    def __init__(self, world: World, *, halt_on_foreign_rows: bool = False, attempts_max: int | None = None) -> None:
+    def __init__(
+        self, world: World, *, halt_on_foreign_rows: bool = False, attempts_max: int | None = None
+    ) -> None:
         self.world = world
         self.name = world.next_run_name()
         policy = RetryPolicy(attempts_max=attempts_max or world.random.randint(1, 4), first_ms=1, most_ms=4)
@@ -152,7 +154,10 @@ class Run:
         world, ledger = self.world, self.world.checker.ledger
         holder = None if ledger.progress is None else ledger.progress.writer
         true = {
-            Fenced: holder is not None and holder != self.coordinator.writer,
+            # A sink whose tag or table went before its first commit may begin again under a number that was
+            # used: then a stale answer cannot be told from a fresh one.
+            Fenced: (holder is not None and holder != self.coordinator.writer)
+            or world.met["tag removed"] + world.met["recreated"] > 0,
             RolledBack: world.met["rolled back"] > 0,
             # Where the catalog keeps no tags, a second run finds the mark of the first and no tag.
             Diverged: world.met["tag removed"] + world.met["recreated"] > 0 or not world.setting.keeps_tags,

@@ -1,7 +1,7 @@
 """Many seeds on all cores, or one seed step by step.
 
-    python -m tests.simulation.soak --seeds 100000 [--start n] [--jobs n]
-    python -m tests.simulation.soak --seed 17
+python -m tests.simulation.soak --seeds 100000 [--start n] [--jobs n]
+python -m tests.simulation.soak --seed 17
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def replay(seed: int) -> int:
 
 def soak(start: int, seeds: int, jobs: int) -> int:
     """Seeds from `start` on; the exit code says whether all were well."""
-    chunks = [range(first, min(first + _CHUNK, start + seeds)) for first in range(start, start + seeds, _CHUNK)]
+    chunks = [
+        range(first, min(first + _CHUNK, start + seeds)) for first in range(start, start + seeds, _CHUNK)
+    ]
     began = time.monotonic()
     done, met, failures = 0, Counter[object](), list[str]()
     with ProcessPoolExecutor(jobs) as pool:
@@ -55,7 +57,9 @@ def soak(start: int, seeds: int, jobs: int) -> int:
             met.update(seen)
             failures += failed
             pace = done / (time.monotonic() - began)
-            print(f"\r{done} of {seeds} seeds, {pace:.0f} a second, {len(failures)} failed", end="", flush=True)
+            print(
+                f"\r{done} of {seeds} seeds, {pace:.0f} a second, {len(failures)} failed", end="", flush=True
+            )
     print()
     for failure in islice(failures, _SHOWN_MAX):
         print(failure)

@@ -29,6 +29,7 @@ from calve.protocol.judge import Verdict
 from tests.simulation.checker import SINK, Ledger
 from tests.simulation.faults import CommitFault, Crash, Fault, LoadFault, WriteFault
 from tests.simulation.run import Run
+from tests.simulation.worker import BY_SHARD, live_specs
 from tests.simulation.world import Setting, World
 
 pytestmark = pytest.mark.simulation
@@ -82,7 +83,9 @@ def test_case_3_files_that_were_staged_and_not_committed_are_reused_once(world: 
     assert frontier(world) == 4
 
 
-@pytest.mark.parametrize(("fault", "applied"), [(CommitFault.CRASH_BEFORE, False), (CommitFault.CRASH_AFTER, True)])
+@pytest.mark.parametrize(
+    "fault, applied", [(CommitFault.CRASH_BEFORE, False), (CommitFault.CRASH_AFTER, True)]
+)
 def test_case_4_a_kill_around_the_commit_request_is_a_no_op_or_a_commit(
     world: World, fault: CommitFault, applied: bool
 ) -> None:
@@ -96,8 +99,12 @@ def test_case_4_a_kill_around_the_commit_request_is_a_no_op_or_a_commit(
     assert frontier(world) == 6
 
 
-@pytest.mark.parametrize("fault", [*(LoadFault.CRASH,), *WriteFault, CommitFault.CRASH_BEFORE, CommitFault.CRASH_AFTER])
-def test_case_6_a_crash_during_recovery_changes_nothing_for_the_next_recovery(world: World, fault: Fault) -> None:
+@pytest.mark.parametrize(
+    "fault", [*(LoadFault.CRASH,), *WriteFault, CommitFault.CRASH_BEFORE, CommitFault.CRASH_AFTER]
+)
+def test_case_6_a_crash_during_recovery_changes_nothing_for_the_next_recovery(
+    world: World, fault: Fault
+) -> None:
     started(world, FIRST)
     world.plan(fault)
     with pytest.raises((Crash, StoreError)):
@@ -118,14 +125,11 @@ def test_case_9_a_zombie_that_wakes_up_after_another_run_claimed_is_fenced(world
 
 def test_case_9_a_zombie_in_the_middle_of_its_request_is_fenced(world: World) -> None:
     zombie = started(world, FIRST)
-    world.before(CommitFault, lambda: None and None or _ignored(started(world, SECOND)))
+    others: list[Run] = []
+    world.before(CommitFault, lambda: others.append(started(world, SECOND)))
     with pytest.raises(Fenced):
         publish(zombie, SECOND)
     assert frontier(world) == 4
-
-
-def _ignored(_: Run) -> None:
-    return None
 
 
 def test_case_10_of_two_runs_that_claim_at_once_one_goes_on(world: World) -> None:
@@ -154,7 +158,9 @@ APPLIED = [fault for fault in CommitFault if fault.name.startswith("APPLIED")]
 
 
 @pytest.mark.parametrize("fault", APPLIED, ids=lambda fault: fault.name)
-def test_cases_16_18_19_21_22_23_an_answer_that_was_lost_is_not_a_second_commit(world: World, fault: CommitFault) -> None:
+def test_cases_16_18_19_21_22_23_an_answer_that_was_lost_is_not_a_second_commit(
+    world: World, fault: CommitFault
+) -> None:
     """P3: our snapshot id is in the table, whatever the catalog said."""
     run = started(world, FIRST)
     world.plan(fault)
@@ -170,7 +176,9 @@ def test_cases_16_18_19_21_22_23_an_answer_that_was_lost_is_not_a_second_commit(
     [CommitFault.LOST_500, CommitFault.LOST_503, CommitFault.LOST_RESET, CommitFault.SLOW_DOWN_429],
     ids=lambda fault: fault.name,
 )
-def test_cases_17_20_what_was_not_applied_is_sent_again_after_a_look(world: World, fault: CommitFault) -> None:
+def test_cases_17_20_what_was_not_applied_is_sent_again_after_a_look(
+    world: World, fault: CommitFault
+) -> None:
     run = started(world, FIRST)
     world.plan(fault)
     publish(run, SECOND)
@@ -205,7 +213,9 @@ def _settled(world: World) -> None:
     assert world.catalog.settle_pending() == 1
 
 
-def test_case_24_a_probe_that_fails_too_leaves_the_commit_unknown_and_its_files_in_place(world: World) -> None:
+def test_case_24_a_probe_that_fails_too_leaves_the_commit_unknown_and_its_files_in_place(
+    world: World,
+) -> None:
     run = started(world, FIRST, attempts_max=2)
     world.plan(CommitFault.APPLIED_500, LoadFault.FAILED_500, LoadFault.RESET, LoadFault.FAILED_500)
     with pytest.raises(CommitUnknown):
@@ -250,10 +260,8 @@ def test_a_conflict_is_certain_where_every_attempt_was_refused_and_the_table_was
 def test_case_25_a_stale_replica_is_asked_again(world: World) -> None:
     """What it shows is older than what the run has seen: nothing is concluded from it."""
     run = started(world, FIRST)
-    del world.catalog.versions[1:]
+    world.catalog.replica = world.catalog.versions[0]
     world.plan(CommitFault.APPLIED_500, LoadFault.STALE)
-    # Only the table's first version is left for the replica to show.
-    world.before(LoadFault, lambda: world.catalog.versions.__setitem__(slice(1, None), []))
     publish(run, SECOND)
     assert world.met[Verdict.STALE] == 1
     assert world.met[Verdict.LANDED] == 1
@@ -262,12 +270,10 @@ def test_case_25_a_stale_replica_is_asked_again(world: World) -> None:
 
 def test_case_25_a_claim_that_a_stale_replica_does_not_show_yet_is_not_lost(world: World) -> None:
     run = Run(world, attempts_max=3)
-    world.before(LoadFault, lambda: None)
-    world.before(LoadFault, lambda: world.script[LoadFault].append(LoadFault.STALE))
-    world.before(CommitFault, lambda: None)
-    first = world.catalog.versions[0]
-    world.catalog.random.choice = lambda _: first  # type: ignore[assignment, method-assign]
+    world.catalog.replica = world.catalog.versions[0]
+    world.before(CommitFault, lambda: world.plan(LoadFault.STALE))
     run.claim()
+    assert world.met[LoadFault.STALE] == 1
     assert run.coordinator.progress.generation == 1
 
 
@@ -359,19 +365,19 @@ def test_a_base_whose_files_were_compacted_and_expired_is_read_again() -> None:
 
 
 @pytest.mark.parametrize("partial", [True, False], ids=["partial", "full"])
-def test_case_38_a_compaction_during_a_batch_brings_no_row_back_and_loses_none(world: World, partial: bool) -> None:
+def test_case_38_a_compaction_during_a_batch_brings_no_row_back_and_loses_none(
+    world: World, partial: bool
+) -> None:
     run = started(world, FIRST, SECOND)
     before = world.metadata.current_snapshot()
-    world.before(CommitFault, lambda: _ignored_bool(world.foreign.compact(partial)))
+    done: list[bool] = []
+    world.before(CommitFault, lambda: done.append(world.foreign.compact(partial)))
     publish(run, THIRD)
     publish(run, Batch(6, 8))
     # One that began before those batches and ends after them.
     world.foreign.compact(partial=True, since=before)
     world.checker.at_the_end(world.metadata)
-
-
-def _ignored_bool(_: bool) -> None:
-    return None
+    assert done == [True]
 
 
 @pytest.mark.parametrize("erase_parents", [True, False], ids=["parents erased", "parents kept"])
@@ -449,7 +455,9 @@ def test_case_42_a_rollback_that_a_refresh_showed_is_not_built_on(world: World) 
         publish(run, THIRD)
 
 
-def test_case_42_a_rollback_behind_a_landed_commit_whose_answer_was_lost_is_not_built_on(world: World) -> None:
+def test_case_42_a_rollback_behind_a_landed_commit_whose_answer_was_lost_is_not_built_on(
+    world: World,
+) -> None:
     """The batch had landed, so its call succeeds; the next one must not fill the hole with its own rows."""
     run = started(world, FIRST)
     world.plan(CommitFault.APPLIED_500)
@@ -469,13 +477,26 @@ def test_case_42_a_rollback_between_a_claim_and_its_reading_is_not_built_on(worl
         publish(run, THIRD)
 
 
-def test_case_43_a_column_or_spec_that_was_added_underneath_lets_the_sink_go_on(world: World) -> None:
+def test_case_43_a_column_that_was_added_underneath_lets_the_sink_go_on(world: World) -> None:
     run = started(world, FIRST)
-    world.foreign.random.seed(1)
-    world.before(CommitFault, world.foreign.change_spec)
+    world.before(CommitFault, world.foreign.add_column)
     publish(run, SECOND)
     publish(run, THIRD)
     assert frontier(world) == 6
+
+
+def test_case_43_a_spec_that_was_changed_underneath_is_the_spec_of_the_next_batch(world: World) -> None:
+    """The batch in hand lands with its own spec, or is written again; the next has the new one."""
+    run = started(world, FIRST)
+    run.write([SECOND])
+    world.foreign.set_spec(BY_SHARD.fields)
+    try:
+        run.commit(run.waiting)
+    except PremiseBroken:
+        publish(run, SECOND)
+    publish(run, THIRD)
+    assert frontier(world) == 6
+    assert world.metadata.default_spec_id in live_specs(run.coordinator.base)
 
 
 def test_case_43_a_column_that_was_dropped_underneath_has_the_batch_written_again(world: World) -> None:
@@ -574,3 +595,20 @@ def test_p7_a_commit_reads_and_lists_no_data(world: World) -> None:
     assert world.store.counts["read data"] == 0
     assert world.store.counts["delete data"] == 0
     assert not hasattr(world.store, "list")
+
+
+def test_what_this_sink_committed_itself_is_never_foreign(world: World) -> None:
+    """A commit whose answer was lost, and those of a run that fenced this one, seen by a refresh."""
+    run = Run(world, halt_on_foreign_rows=True, attempts_max=1)
+    run.claim()
+    publish(run, FIRST)
+    world.plan(CommitFault.APPLIED_500, LoadFault.FAILED_500)
+    with pytest.raises(CommitUnknown):
+        publish(run, SECOND)
+    run.coordinator.refresh()
+    publish(run, SECOND)
+    started(world, THIRD)
+    run.coordinator.refresh()
+    with pytest.raises(Fenced):
+        publish(run, THIRD)
+    assert run.coordinator.foreign.snapshots == 0

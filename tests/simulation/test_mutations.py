@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from pyiceberg.table.update import AssertRefSnapshotId
+from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId
 
 from calve.model.progress import tag_name
 from calve.protocol.judge import Intent, Look, Verdict, judge
@@ -89,7 +89,11 @@ def merge_that_loses_sequence_numbers(patch: pytest.MonkeyPatch) -> None:
         merge,
         "settled",
         lambda entries, row: tuple(
-            replace(entry, sequence_number=row["sequence_number"] + 1, file_sequence_number=row["sequence_number"] + 1)
+            replace(
+                entry,
+                sequence_number=row["sequence_number"] + 1,
+                file_sequence_number=row["sequence_number"] + 1,
+            )
             for entry in entries
         ),
     )
@@ -116,6 +120,7 @@ def first_claim_without_main(patch: pytest.MonkeyPatch) -> None:
         )
         added, *others = attempt.updates
         if tag_name(SINK) not in base.metadata.refs:
+            assert isinstance(added, AddSnapshotUpdate)
             orphan = added.snapshot.model_copy(update={"parent_snapshot_id": None})
             added = added.model_copy(update={"snapshot": orphan})
         return replace(attempt, requirements=kept, updates=(added, *others))
@@ -136,7 +141,9 @@ def batches_of_a_group_share_a_sequence_number(patch: pytest.MonkeyPatch) -> Non
 def conflict_is_always_certain(patch: pytest.MonkeyPatch) -> None:
     given_up = Coordinator._given_up
     patch.setattr(
-        Coordinator, "_given_up", lambda self, prepared, sent, certain: given_up(self, prepared, sent, certain=True)
+        Coordinator,
+        "_given_up",
+        lambda self, prepared, sent, certain: given_up(self, prepared, sent, certain=True),
     )
 
 
@@ -162,9 +169,15 @@ MUTATIONS: tuple[Patch, ...] = (
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
-def test_code_that_is_broken_on_purpose_is_found_out(mutation: Patch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_that_is_broken_on_purpose_is_found_out(
+    mutation: Patch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mutation(monkeypatch)
     with pytest.raises(SeedFailed) as failed:
-        for seed in range(SEEDS_MAX):
-            run_seed(seed)
+        play(SEEDS_MAX)
     assert isinstance(failed.value.__cause__, Violation), failed.value
+
+
+def play(seeds: int) -> None:
+    for seed in range(seeds):
+        run_seed(seed)

@@ -30,8 +30,12 @@ from tests.simulation.store import DATA, SimStore
 
 NAMES = {1: "id", 2: "region", 3: "shard", 4: "val"}
 UNPARTITIONED = PartitionSpec()
-BY_REGION = PartitionSpec(PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="region"))
-BY_SHARD = PartitionSpec(PartitionField(source_id=3, field_id=1000, transform=IdentityTransform(), name="shard"))
+BY_REGION = PartitionSpec(
+    PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="region")
+)
+BY_SHARD = PartitionSpec(
+    PartitionField(source_id=3, field_id=1000, transform=IdentityTransform(), name="shard")
+)
 
 
 def table_schema() -> Schema:
@@ -140,6 +144,10 @@ def by_partition(spec: PartitionSpec, rows: Iterable[Row]) -> Mapping[tuple[int,
 def _evolved(metadata: TableMetadata) -> Schema:
     """The table's schema with one column more."""
     current = metadata.schema()
-    new = NestedField(metadata.last_column_id + 1, f"c{metadata.last_column_id + 1}", LongType(), required=False)
+    new = NestedField(
+        metadata.last_column_id + 1, f"c{metadata.last_column_id + 1}", LongType(), required=False
+    )
     schema_id = max(schema.schema_id for schema in metadata.schemas) + 1
-    return Schema(*current.fields, new, schema_id=schema_id, identifier_field_ids=current.identifier_field_ids)
+    return Schema(
+        *current.fields, new, schema_id=schema_id, identifier_field_ids=current.identifier_field_ids
+    )

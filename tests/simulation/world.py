@@ -19,7 +19,8 @@ from uuid import UUID
 from pyiceberg.table.metadata import TableMetadata
 
 from calve.protocol.judge import Verdict
-from calve.runtime.coordinator import Coordinator, Identity, Prepared
+from calve.runtime.coordinator import Coordinator, Identity
+from calve.table.build import Prepared
 from tests.simulation.catalog import IDENTIFIER, SimCatalog
 from tests.simulation.checker import SINK, Checker
 from tests.simulation.faults import (
@@ -38,9 +39,6 @@ from tests.simulation.store import SimStore
 from tests.simulation.worker import BY_REGION, UNPARTITIONED, Worker, counter, table_schema
 
 IDENTITY = Identity(table=IDENTIFIER, sink_id=SINK, source="epoch")
-
-_LATE = 0.15
-"""The chance that, at any call, a request that was taken earlier is applied."""
 
 _CRASHES: dict[type[Any], tuple[Fault, ...]] = {
     CommitFault: (CommitFault.CRASH_BEFORE, CommitFault.CRASH_AFTER),
@@ -115,7 +113,12 @@ class World:
         self.store = SimStore(self.draw)
         self.checker = Checker(self.store, self.source)
         self.catalog = SimCatalog(
-            self.store, self.random, self.clock.now_ms, self.draw, self.checker.applied, self.setting.keeps_tags
+            self.store,
+            self.random,
+            self.clock.now_ms,
+            self.draw,
+            self.checker.applied,
+            self.setting.keeps_tags,
         )
         self.numbers = counter()
         self.worker = Worker(self.store, self.source, self.step, self.numbers)
@@ -181,7 +184,8 @@ class World:
         return None
 
     def _interleave(self) -> None:
-        if self.catalog.pending and self.random.random() < _LATE and self.catalog.settle_pending():
+        late = self.catalog.pending and self.random.random() < self.weather.late
+        if late and self.catalog.settle_pending():
             self.met["late request"] += 1
             self.say("a request of long ago is applied")
         if self._depth or self.interrupt is None or self.random.random() >= self.weather.interleave:

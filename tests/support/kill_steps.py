@@ -4,9 +4,9 @@
     SqlCatalog, its SQL transaction ──┼──▶ Steps: "data file: half written", "SQL: about to commit", …
     spill, claim, commit ─────────────┘
 
-The product has no hook for this. A child process wraps the seams around itself, after it was forked: each call
-is a step before its effect and one after it, and a write is one in its middle too. The same work takes the same
-steps, so a step that a first run recorded can be reached again by its number.
+The product has no hook for this. A child process wraps the seams around itself, after it was forked:
+each call is a step before its effect and one after it, and a write is one in its middle too. The same
+work takes the same steps, so a step that a first run recorded can be reached again by its number.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import Any
 from pyiceberg.catalog.sql import SqlCatalog
 from sqlalchemy.engine.default import DefaultDialect
 
-import calve.runtime.coordinator
 import calve.runtime.sink
 import calve.store.local
 import calve.writer.spill
 import calve.writer.spool
+from calve.runtime.coordinator import Coordinator
 from calve.store.local import LocalStore, local_path
 
 _PIECE_BYTES_MIN = 64
@@ -82,8 +82,8 @@ def install(steps: Steps) -> None:
         steps.around(SqlCatalog, act, f"catalog: {act.replace('_', ' ')}")
     steps.around(SqlCatalog, "_write_metadata", "catalog: write metadata.json")
     steps.around(DefaultDialect, "do_commit", "SQL: commit")
-    steps.around(calve.runtime.sink.Coordinator, "claim", "sink: claim")
-    steps.around(calve.runtime.sink.Coordinator, "commit", "sink: commit")
+    steps.around(Coordinator, "claim", "sink: claim")
+    steps.around(Coordinator, "commit", "sink: commit")
     steps.around(calve.runtime.sink, "sweep", "spill: sweep")
     steps.around(calve.writer.spool, "append", "spill: append")
     steps.around(calve.writer.spill, "_locked", "spill: lock")
@@ -135,8 +135,8 @@ def _wrap_files(steps: Steps) -> None:
         close(self)
         steps(f"{kind_of(self._path)}: closed")
 
-    durable.write = write_in_halves
-    durable.close = close_with_steps
+    durable.write = write_in_halves  # type: ignore[method-assign]
+    durable.close = close_with_steps  # type: ignore[method-assign]
 
 
 def _kind_of_descriptor(descriptor: int) -> str:
@@ -147,8 +147,8 @@ def _kind_of_descriptor(descriptor: int) -> str:
 class DiskEvents:
     """What reached the disk, in order, for the question of a power loss: what would have been there?
 
-    A file is durable once it was fsynced after its last write and its folder after it was made; a folder, once
-    its own parent was fsynced after it was made.
+    A file is durable once it was fsynced after its last write and its folder after it was made; a folder,
+    once its own parent was fsynced after it was made.
     """
 
     def __init__(self) -> None:
@@ -192,8 +192,8 @@ class DiskEvents:
             events.commits.append({"dirty": sorted(events.dirty), "unlinked": sorted(events.unlinked)})
             commit(dialect, connection)
 
-        LocalStore.create = created  # type: ignore[method-assign]
+        LocalStore.create = created  # type: ignore[method-assign, assignment]
         calve.store.local._Durable.write = written  # type: ignore[method-assign]
         Path.mkdir = made  # type: ignore[method-assign, assignment]
-        os.fsync = synced
+        os.fsync = synced  # type: ignore[assignment]
         DefaultDialect.do_commit = committed  # type: ignore[method-assign]

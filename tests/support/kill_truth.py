@@ -3,9 +3,10 @@
     workload(variant) ──▶ epochs, and the rows after each of them
     read_table(folder) ──▶ Shown: every snapshot with its frontier and its rows
 
-The reader knows neither calve nor PyIceberg: SQLite for the pointer, JSON for the metadata, fastavro for the
-manifests, pyarrow for rows. Equality deletes are applied as Iceberg's specification says: to data files with a
-smaller sequence number, everywhere under an unpartitioned spec, else only in the same spec and partition.
+The reader knows neither calve nor PyIceberg: SQLite for the pointer, JSON for the metadata, fastavro
+for the manifests, pyarrow for rows. Equality deletes are applied as Iceberg's specification says: to
+data files with a smaller sequence number, everywhere under an unpartitioned spec, else only in the same
+spec and partition.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ class Epoch:
 def workload(variant: Variant) -> tuple[list[Epoch], list[list[Row]]]:
     """The epochs 1, 2, … of a variant, and the rows of its table after 0, 1, 2, … of them."""
     random = Random(_SEED)
-    epochs, truths = [], [[]]
+    epochs: list[Epoch] = []
+    truths: list[list[Row]] = [[]]
     by_key: dict[int, Row] = {}
     appended: list[Row] = []
     for number in range(1, variant.epochs + 1):
@@ -123,7 +125,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """All that a table shows: its pointer, main from the oldest snapshot to the newest, and every snapshot."""
+    """All that a table shows: its pointer, main with the oldest snapshot first, and every snapshot."""
 
     pointer: str | None = None
     main: list[Snapshot] = field(default_factory=list)

@@ -3,9 +3,10 @@
     test ──Job──▶ nursery ──fork──▶ child: wraps the seams, runs, dies at step n
          ◀─Ended─         ◀─status, what it reported, its stderr
 
-The nursery has imported everything and started no thread, so that a child begins within milliseconds and
-hundreds of kills take seconds. It is a process of its own because pytest's has threads, and a fork of a process
-with threads may hang. A child is killed by its own SIGKILL: nothing of it runs after that, no finally, no flush.
+The nursery has imported everything and started no thread, so that a child begins within milliseconds
+and hundreds of kills take seconds. It is a process of its own because pytest's has threads, and a fork
+of a process with threads may hang. A child is killed by its own SIGKILL: nothing of it runs after that,
+no finally, no flush.
 """
 
 from __future__ import annotations

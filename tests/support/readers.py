@@ -73,7 +73,9 @@ def plain(value: Any, kind: pa.DataType) -> Any:
         return tuple((field.name, plain(value[field.name], field.type)) for field in kind)
     if pa.types.is_map(kind):
         pairs = value.items() if isinstance(value, dict) else value
-        return tuple(sorted(((plain(k, kind.key_type), plain(v, kind.item_type)) for k, v in pairs), key=repr))
+        return tuple(
+            sorted(((plain(k, kind.key_type), plain(v, kind.item_type)) for k, v in pairs), key=repr)
+        )
     if pa.types.is_list(kind):
         return tuple(plain(item, kind.value_type) for item in value)
     return _plain_leaf(value, kind)
@@ -143,7 +145,9 @@ class SailReader:
         self.session = session
 
     def read(self, table: TableAt, snapshot_id: int, where: str | None = None) -> pa.Table:
-        frame = self.session.read.format("iceberg").option("snapshotId", str(snapshot_id)).load(table.location)
+        frame = (
+            self.session.read.format("iceberg").option("snapshotId", str(snapshot_id)).load(table.location)
+        )
         return (frame if where is None else frame.where(where)).toArrow()
 
 
@@ -187,7 +191,9 @@ def duck_reader() -> Iterator[DuckReader]:
     connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
     version = connection.execute("SELECT version()").fetchone()[0]
     for extension in ("avro", "iceberg"):
-        file = files(f"duckdb_extension_{extension}") / "extensions" / version / f"{extension}.duckdb_extension"
+        file = (
+            files(f"duckdb_extension_{extension}") / "extensions" / version / f"{extension}.duckdb_extension"
+        )
         connection.execute(f"LOAD '{file}'")
     connection.execute("SET TimeZone = 'UTC'")
     try:

@@ -19,8 +19,8 @@ SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "1g",
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-    # Iceberg 1.11 keeps the deletes of a file as the first query's schema has them: after a key column became a
-    # long, a session that read the table before misses deletes of negative keys until they are forgotten.
+    # Iceberg 1.11 keeps the deletes of a file as the schema of its first query has them: after a key column
+    # became a long, a session that read the table before misses deletes of negative keys.
     "spark.sql.iceberg.executor-cache.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",

@@ -33,7 +33,9 @@ NAMES = (
     "é" * 40,
 )
 REGIONS = ("eu", "us", "a/b c%", "Österreich", "")
-AMOUNTS = tuple(map(Decimal, ("0.00", "0.01", "-0.01", "-1234567.89", "9999999999.99", "-9999999999.99", "12.30")))
+AMOUNTS = tuple(
+    map(Decimal, ("0.00", "0.01", "-0.01", "-1234567.89", "9999999999.99", "-9999999999.99", "12.30"))
+)
 DAYS = (
     date(1, 1, 1),
     date(1582, 10, 15),
@@ -42,15 +44,15 @@ DAYS = (
     date(2024, 2, 29),
     date(9999, 12, 31),
 )
-MOMENTS = (
-    datetime(1900, 1, 1, 0, 0, 0, 1),
-    datetime(1969, 12, 31, 23, 59, 59, 999_999),
-    datetime(1970, 1, 1),
-    datetime(1969, 12, 31, 23, 0),
-    datetime(2024, 2, 29, 12, 30, 15, 123_456),
-    datetime(2262, 4, 12),
+INSTANTS = (
+    datetime(1900, 1, 1, 0, 0, 0, 1, tzinfo=UTC),
+    datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+    datetime(1970, 1, 1, tzinfo=UTC),
+    datetime(1969, 12, 31, 23, 0, tzinfo=UTC),
+    datetime(2024, 2, 29, 12, 30, 15, 123_456, tzinfo=UTC),
+    datetime(2262, 4, 12, tzinfo=UTC),
 )
-INSTANTS = tuple(moment.replace(tzinfo=UTC) for moment in MOMENTS)
+MOMENTS = tuple(instant.replace(tzinfo=None) for instant in INSTANTS)
 SCORES = (0.0, -0.0, 1.5, -1e300, 5e-324, float("inf"), float("-inf"), float("nan"))
 SMALL_SCORES = (0.0, 0.5, -1.25, 1024.0, float("inf"), float("nan"))
 
@@ -117,7 +119,9 @@ TYPES = (
     SCORE,
     Column("d9", pa.decimal128(9, 2), (Decimal("-9999999.99"), Decimal("0.10"), Decimal("9999999.99"))),
     Column("d18", pa.decimal128(18, 4), (Decimal("-99999999999999.9999"), Decimal("0.0001"))),
-    Column("d38", pa.decimal128(38, 10), (Decimal("-9999999999999999999999999999.0000000001"), Decimal("1E-10"))),
+    Column(
+        "d38", pa.decimal128(38, 10), (Decimal("-9999999999999999999999999999.0000000001"), Decimal("1E-10"))
+    ),
     NAME,
     Column("large", pa.large_string(), NAMES, stored=pa.string()),
     Column("word", pa.dictionary(pa.int32(), pa.string()), ("red", "green"), stored=pa.string()),
@@ -191,6 +195,7 @@ VARIANTS: tuple[Variant, ...] = (
     _upsert("scoped by bucket", ("id",), options=_by("bucket(4, id)")),
     _upsert("scoped by truncated key", ("name",), _columns(required(NAME)), options=_by("truncate(3, name)")),
     _upsert("sorted", ("id",), options=_by("bucket(2, id)", sort_order="instant DESC NULLS LAST, name")),
+    _upsert("inserts are new", ("id",), options=_by("region", inserts_are_new="true"), epochs=6),
     _upsert(
         "composite key",
         ("name", "amount", "day", "count"),
@@ -202,14 +207,19 @@ VARIANTS: tuple[Variant, ...] = (
         "nullable key, scoped", ("region", "count"), options=_by("region", null_keys="allow"), blind=NULL_KEYS
     ),
     _upsert(
-        "nullable key, global", ("region", "count"), options=_by("day(instant)", null_keys="allow"), blind=NULL_KEYS
+        "nullable key, global",
+        ("region", "count"),
+        options=_by("day(instant)", null_keys="allow"),
+        blind=NULL_KEYS,
     ),
     _evolved("evolved"),
     _evolved("evolved, scoped", **_by("bucket(3, id)")),
     _evolved("evolved, global", **_by("truncate(2, note)")),
     _wider_key(_evolved("evolved key")),
     _wider_key(_evolved("evolved key, scoped", **_by("bucket(3, id)"))),
-    _upsert("year, bucket, truncate", ("id",), options=_by("year(moment), bucket(4, name), truncate(2, region)")),
+    _upsert(
+        "year, bucket, truncate", ("id",), options=_by("year(moment), bucket(4, name), truncate(2, region)")
+    ),
     _upsert("month, identity", ("id",), options=_by("month(day), flag")),
     _upsert("day, truncate", ("id",), _columns(TRUNCATED), options=_by("day(instant), truncate(10, amount)")),
     _upsert("hour, bucket", ("id",), options=_by("hour(moment), bucket(3, amount)")),
@@ -219,7 +229,9 @@ VARIANTS: tuple[Variant, ...] = (
     Variant("changelog", (LEDGER,), mode="changelog", epochs=3),
     _upsert("all types", ("id",), TYPES),
     Variant("all types, append", (TYPES,), mode="append", epochs=2),
-    _upsert("times of day", ("id",), (ID, TIME), blind={"spark": "Iceberg's Spark runtime has no time of day"}),
+    _upsert(
+        "times of day", ("id",), (ID, TIME), blind={"spark": "Iceberg's Spark runtime has no time of day"}
+    ),
 )
 
 __all__ = ["GLOBAL", "LEDGER", "PREFIX", "SCOPED", "TRUNCATED", "UNPARTITIONED", "VARIANTS", "required"]

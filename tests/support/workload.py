@@ -20,7 +20,8 @@ from typing import Any
 import pyarrow as pa
 
 OP = "_op"
-UPSERT_WORDS = ("I", "+I", "c", "r", "+U", "u", "U", "insert", "upsert", "update")
+INSERT_WORDS = ("I", "+I", "c", "insert")
+UPSERT_WORDS = ("r", "+U", "u", "U", "upsert", "update")
 DELETE_WORDS = ("D", "-D", "-U", "d", "delete")
 
 _KEYS = 14
@@ -115,9 +116,10 @@ class Ledger:
         """The next changes, already part of the truth."""
         self.number += 1
         columns = self.variant.columns(self.number)
-        changes = list(self._draw_changes(columns))
-        for change in changes:
-            self._apply(change)
+        changes = []
+        for change in self._draw_changes(columns):
+            self._apply(change)  # before the next is drawn: it may depend on whether its key is there
+            changes.append(change)
         sent = [*columns] if self.variant.mode == "append" else [*columns, _OP_COLUMN]
         table = table_of(changes, [column.sent_field() for column in sent])
         return Epoch(self.number, table, self.truth(), self.random.randrange(len(changes) + 1))
@@ -158,7 +160,12 @@ class Ledger:
             elif self.random.random() < _DELETE_SHARE:
                 yield {**self._only_key(row, columns), OP: self.random.choice(DELETE_WORDS)}
             else:
-                yield {**row, OP: self.random.choice(UPSERT_WORDS)}
+                yield {**row, OP: self.random.choice(self._words(row))}
+
+    def _words(self, row: Values) -> tuple[str, ...]:
+        """A key that is there may be inserted again, unless the source promises that inserts are new."""
+        promised = self.variant.options.get("inserts.are.new") == "true"
+        return UPSERT_WORDS if promised and self._key_of(row) in self._by_key else INSERT_WORDS + UPSERT_WORDS
 
     def _only_key(self, row: Values, columns: tuple[Column, ...]) -> Values:
         """What many sources say of a deleted row: its key, and nothing where nothing is required."""
@@ -173,7 +180,7 @@ class Ledger:
         if self.variant.mode == "append":
             self._rows.append(row)
         elif self.variant.mode == "changelog":
-            op = "delete" if is_delete else "upsert"
+            op = "delete" if is_delete else "insert" if change[OP] in INSERT_WORDS else "upsert"
             self._rows.append({**row, "_calve_op": op, "_calve_time": self.number})
         elif is_delete:
             self._by_key.pop(self._key_of(row), None)

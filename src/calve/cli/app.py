@@ -1,4 +1,4 @@
-"""The commands. Each turns its arguments into one call and prints what comes back; errors become two lines."""
+"""The commands: each is one call, and prints what comes back. An error is said in two lines."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _calve(
-    version: Annotated[  # noqa: ARG001 - typer calls _version
+    version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which release this is.")
     ] = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""The way in. What the command line needs beyond the core stands in the extra `cli`; without it, one line says so."""
+"""The way in. What the command line needs stands in the extra `cli`; without it, one line says so."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The rows of a snapshot: its data files, without what its equality deletes remove.
 
-A delete reaches data files with a smaller sequence number: of its own spec and partition, or of the whole table
-where its spec is unpartitioned. Small on purpose and for small tables: a file is read whole.
+A delete reaches data files with a smaller sequence number: of its own spec and partition, or of the
+whole table where its spec is unpartitioned. Small on purpose and for small tables: a file is read
+whole.
 """
 
 from __future__ import annotations

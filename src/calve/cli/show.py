@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from calve.cli.demo import CATALOG, NAMESPACE, TABLE, Compared, Outcome
+from calve.cli.demo import CATALOG, Compared, Outcome
+from calve.cli.runs import NAMESPACE, TABLE
 from calve.config.catalog import EMBEDDED_FILE
 
 
@@ -16,12 +17,14 @@ def show_demo(outcome: Outcome, console: Console) -> None:
     """Print the kills, the snapshots, the verdict, and how to read the table."""
     console.print(
         f"A ledger of {outcome.demo.accounts:,} accounts was streamed in {outcome.demo.epochs} epochs: "
-        "transfers, new accounts, closed ones.\n"
+        "transfers, new accounts, closed ones.\n",
+        soft_wrap=True,
     )
     for kill in outcome.kills:
         console.print(
             f"  run {kill.run} got SIGKILL in epoch {kill.epoch}, while {kill.moment}; "
-            f"run {kill.run + 1} went on with epoch {kill.resumed_at}"
+            f"run {kill.run + 1} went on with epoch {kill.resumed_at}",
+            soft_wrap=True,
         )
     console.print()
     console.print(_snapshots(outcome.snapshots))
@@ -32,9 +35,12 @@ def show_demo(outcome: Outcome, console: Console) -> None:
             f"the balances sum to {outcome.total:,} in each."
         )
     else:
-        verdict = f"[red]The table is wrong[/red]: {count} snapshots for {outcome.demo.epochs} epochs, as shown."
-    console.print(f"{verdict} ({outcome.seconds:.1f} s)")
-    console.print(how_to_read(outcome) if outcome.demo.keep else "\n`calve demo --keep` leaves the table to look at.")
+        verdict = (
+            f"[red]The table is wrong[/red]: {count} snapshots for {outcome.demo.epochs} epochs, as shown."
+        )
+    console.print(f"{verdict} ({outcome.seconds:.1f} s)", soft_wrap=True)
+    more = how_to_read(outcome) if outcome.demo.keep else "\n`calve demo --keep` leaves the table to look at."
+    console.print(more, soft_wrap=True, highlight=False)
 
 
 def how_to_read(outcome: Outcome) -> str:

@@ -1,8 +1,8 @@
 """Values: what the rooms above speak of. Standard library only, no clock, no I/O.
 
-    time      a totally ordered integer, and the HLC text form at the door
-    batch     [lower, upper) in that time
-    file      FileClosed: what a worker reports of one file
-    progress  what the table remembers of a sink
-    errors    the tree of everything that can go wrong, each with a hint
+time      a totally ordered integer, and the HLC text form at the door
+batch     [lower, upper) in that time
+file      FileClosed: what a worker reports of one file
+progress  what the table remembers of a sink
+errors    the tree of everything that can go wrong, each with a hint
 """

@@ -1,32 +1,32 @@
 """Everything that can go wrong, as a tree; each error says what is known and what to do next.
 
-    CalveError
-    ├── ConfigError            what was asked for cannot be done; nothing was changed
-    │   ├── UnknownOption      … with the nearest right one
-    │   ├── BadName            a namespace, table or sink name that is refused
-    │   ├── BadPartition       a partition transform or sort order that does not fit
-    │   └── BadKey             a key that cannot identify rows
-    ├── BadTime, BadBatch, BadMessage      a value that is not one
-    ├── SchemaMismatch         the data and the table do not fit together
-    ├── BadRow                 a row that does not fit (P8), with its place
-    ├── SinkState              a call out of its order: not open, no epoch, the wrong epoch
-    ├── Gap                    the table ends before the batch begins: changes would be lost
-    ├── Overcompacted          the source no longer has what follows the table's frontier
-    ├── TableError
-    │   ├── TableMissing       dropped, or never there
-    │   ├── TableReplaced      another table stands under the name (new uuid)
-    │   ├── TableDiffers       an existing table does not fit the configuration
-    │   ├── RolledBack         main does not descend from what this sink committed
-    │   ├── Diverged           progress contradicts the source
-    │   ├── ForeignRows        somebody else wrote rows and the sink was told to halt
-    │   └── CatalogWithoutTags the catalog took a claim and kept no tag
-    ├── Fenced                 another run has claimed the sink; this one changed nothing
-    ├── PremiseBroken          what a batch took for granted changed: write the batch again
-    ├── CatalogError           the catalog refused or is out of reach; nothing was committed
-    │   └── AccessDenied       … for want of a right
-    ├── CommitConflict         certainly not committed, after all attempts
-    ├── CommitUnknown          may have been committed: commit the same epoch again to find out
-    └── StoreError             a file could not be written or read
+CalveError
+├── ConfigError            what was asked for cannot be done; nothing was changed
+│   ├── UnknownOption      … with the nearest right one
+│   ├── BadName            a namespace, table or sink name that is refused
+│   ├── BadPartition       a partition transform or sort order that does not fit
+│   └── BadKey             a key that cannot identify rows
+├── BadTime, BadBatch, BadMessage      a value that is not one
+├── SchemaMismatch         the data and the table do not fit together
+├── BadRow                 a row that does not fit (P8), with its place
+├── SinkState              a call out of its order: not open, no epoch, the wrong epoch
+├── Gap                    the table ends before the batch begins: changes would be lost
+├── Overcompacted          the source no longer has what follows the table's frontier
+├── TableError
+│   ├── TableMissing       dropped, or never there
+│   ├── TableReplaced      another table stands under the name (new uuid)
+│   ├── TableDiffers       an existing table does not fit the configuration
+│   ├── RolledBack         main does not descend from what this sink committed
+│   ├── Diverged           progress contradicts the source
+│   ├── ForeignRows        somebody else wrote rows and the sink was told to halt
+│   └── CatalogWithoutTags the catalog took a claim and kept no tag
+├── Fenced                 another run has claimed the sink; this one changed nothing
+├── PremiseBroken          what a batch took for granted changed: write the batch again
+├── CatalogError           the catalog refused or is out of reach; nothing was committed
+│   └── AccessDenied       … for want of a right
+├── CommitConflict         certainly not committed, after all attempts
+├── CommitUnknown          may have been committed: commit the same epoch again to find out
+└── StoreError             a file could not be written or read
 """
 
 from __future__ import annotations

@@ -131,7 +131,8 @@ class FileClosed:
             "record_count": self.record_count,
             "file_bytes": self.file_bytes,
             "metrics": {
-                metric.name: _encode_metric(getattr(self.metrics, metric.name)) for metric in fields(ColumnMetrics)
+                metric.name: _encode_metric(getattr(self.metrics, metric.name))
+                for metric in fields(ColumnMetrics)
             },
             "split_offsets": list(self.split_offsets),
             "equality_ids": list(self.equality_ids),
@@ -164,14 +165,18 @@ def _parse(text: str | bytes) -> dict[str, Any]:
     try:
         body = json.loads(text)
     except ValueError as error:
-        raise BadMessage(f"a FileClosed is not JSON: {error}", hint="The message was cut. Write the batch again.") from None
+        raise BadMessage(
+            f"a FileClosed is not JSON: {error}", hint="The message was cut. Write the batch again."
+        ) from None
     if not isinstance(body, dict):
         raise BadMessage("a FileClosed is not a JSON object", hint="Write the batch again.")
     return body
 
 
 def _canonical(body: dict[str, Any]) -> bytes:
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
+    return json.dumps(
+        body, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+    ).encode()
 
 
 def _encode_value(value: PartitionValue) -> Any:

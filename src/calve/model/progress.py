@@ -105,7 +105,7 @@ def default_sink_id(namespace: tuple[str, ...], table: str) -> str:
     name = ".".join((*namespace, table))
     if _SINK_ID.fullmatch(name) and ".." not in name:
         return name
-    cleaned = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:100]
+    cleaned = re.sub(r"[^A-Za-z0-9_-]|^-", "_", name)[:100]
     return f"{cleaned}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 

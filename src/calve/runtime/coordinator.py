@@ -97,7 +97,7 @@ class Coordinator:
         self._doubts: tuple[Prepared, ...] = ()
         self._answer_open = False
         """A commit whose answer was lost may still be under way, and land later."""
-        self.foreign = Foreign(identity.table_name, halt_on_foreign_rows)
+        self.foreign = Foreign(identity.table_name, identity.sink_id, halt_on_foreign_rows)
         self.stats = CommitStats()
 
     @property
@@ -114,8 +114,11 @@ class Coordinator:
 
     def refresh(self) -> Base:
         """Read the table again: the next batch is planned on what is there now. An answer that is older than
-        what was seen already changes nothing, and the table is judged when the batch is committed."""
-        self._see_newer(self._load())
+        what was seen already, or shows another table, changes nothing: what it means is judged when the
+        batch is committed."""
+        table = self._load()
+        if table.metadata.table_uuid == self.base.metadata.table_uuid:
+            self._see_newer(table)
         return self.base
 
     # -- claim ---------------------------------------------------------------------------------
@@ -123,6 +126,7 @@ class Coordinator:
     def claim(self) -> Progress:
         """Make the sink this run's own. From here on, every commit of an older run is refused (P4)."""
         snapshot_id = self._draw_snapshot_id()
+        request: Attempt | None = None
         for attempt in range(1, self._policy.attempts_max + 1):
             if attempt > 1:
                 self._pause(attempt - 1)
@@ -130,7 +134,11 @@ class Coordinator:
             if table is None or not self._see_newer(table):
                 continue
             held = tag_snapshot(table.metadata, self._identity.sink_id)
-            if held is not None and held.snapshot_id == snapshot_id:
+            shown = self._shown()
+            overtaken = request and shown and shown.generation > request.progress.generation
+            if (held is not None and held.snapshot_id == snapshot_id) or overtaken:
+                # A claim of ours whose answer was lost may have landed before the other: then this run was
+                # fenced, and a fenced run never claims again by itself.
                 return self._claimed(snapshot_id)
             request = self._claim_attempt(snapshot_id)
             sent = self._send(request)
@@ -412,6 +420,8 @@ class Coordinator:
 
     def _see_newer(self, table: Table) -> bool:
         """See a table, unless a replica that lags showed it."""
+        if self._base is None or table.metadata.table_uuid != self._base.metadata.table_uuid:
+            self._sequence_seen = 0
         newer = table.metadata.last_sequence_number >= self._sequence_seen
         if newer:
             self._see(table)

@@ -13,8 +13,9 @@ from calve.table.lineage import Lineage
 class Foreign:
     """Counts foreign rows and rewrites; each foreign snapshot once."""
 
-    def __init__(self, table_name: str, halt: bool) -> None:
+    def __init__(self, table_name: str, sink_id: str, halt: bool) -> None:
         self._table_name = table_name
+        self._sink_id = sink_id
         self._halt = halt
         self._last_counted: int | None = None
         self.rows = 0
@@ -35,6 +36,9 @@ class Foreign:
         summary: Mapping[str, str] = (
             {} if snapshot.summary is None else snapshot.summary.additional_properties
         )
+        if summary.get("calve.sink-id") == self._sink_id:
+            # A commit of ours whose answer was lost, or of the run that fenced this one.
+            return
         operation = None if snapshot.summary is None else snapshot.summary.operation
         self.snapshots += 1
         if operation is Operation.REPLACE:

@@ -28,7 +28,7 @@ class LocalStore:
             descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0), 0o644)
         except OSError as error:
             raise _failed("create", location, error) from error
-        return pa.PythonFile(_Durable(descriptor, path), mode="w")
+        return pa.PythonFile(_Durable(descriptor, location, path), mode="w")
 
     def open(self, location: str) -> pa.NativeFile:
         try:
@@ -55,8 +55,9 @@ class LocalStore:
 class _Durable(io.FileIO):
     """A file that is on the disk when it is closed."""
 
-    def __init__(self, descriptor: int, path: Path) -> None:
+    def __init__(self, descriptor: int, location: str, path: Path) -> None:
         super().__init__(descriptor, mode="w")
+        self._location = location
         self._path = path
 
     def write(self, data: Any, /) -> int:
@@ -64,18 +65,24 @@ class _Durable(io.FileIO):
         not look at how much it was: the rest would be missing in the middle of a file that looks whole."""
         rest = memoryview(data).cast("B")
         size = len(rest)
-        while rest:
-            rest = rest[super().write(rest) :]
+        try:
+            while rest:
+                rest = rest[super().write(rest) :]
+        except OSError as error:
+            raise _failed("write", self._location, error) from error
         return size
 
     def close(self) -> None:
         if self.closed:
             return
         try:
-            os.fsync(self.fileno())
-        finally:
-            super().close()
-        _sync_folder(self._path.parent)
+            try:
+                os.fsync(self.fileno())
+            finally:
+                super().close()
+            _sync_folder(self._path.parent)
+        except OSError as error:
+            raise _failed("write", self._location, error) from error
 
 
 def local_path(location: str) -> Path:
@@ -111,7 +118,9 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _failed(act: str, location: str, error: OSError) -> StoreError:
+    # Arrow's errors carry the number, and a text that names the file once more.
+    reason = os.strerror(error.errno) if error.errno else str(error)
     return StoreError(
-        f"cannot {act} {location}: {error.strerror or error}",
-        hint="Nothing was committed. Make room or mend the folder's rights, then start again.",
+        f"cannot {act} {location}: {reason}",
+        hint="Nothing of this batch was committed. Make room or mend the folder's rights, then start again.",
     )

@@ -121,7 +121,7 @@ class Builder:
             shape = Shape(ready.schema, specs[spec_id], content, avro_compression(metadata))
             location = _metadata_location(metadata, self._merger.name(snapshot_id, number))
             record, entries = added_manifest(base.io, location, shape, snapshot_id, files)
-            self._merger.remember(location, entries)
+            self._merger.remember(location, shape, entries)
             records.append(record)
         return Prepared(ready, snapshot_id, tuple(records))
 

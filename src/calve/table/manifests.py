@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import IntEnum
 from functools import lru_cache
-from itertools import chain
 from typing import Any, cast
 from uuid import UUID
 
@@ -33,7 +32,7 @@ from pyiceberg.manifest import (
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.types import DecimalType, StructType
-from pyiceberg.utils.decimal import decimal_required_bytes
+from pyiceberg.utils.decimal import decimal_required_bytes, decimal_to_unscaled
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
 from calve.model.file import FileClosed, FileKind, PartitionValue
@@ -41,7 +40,7 @@ from calve.table.avro import (
     SMALL,
     AvroSchema,
     container,
-    longs,
+    counts,
     raw_records,
     sized,
     without_logical_types,
@@ -79,16 +78,21 @@ class Entry:
     data_file: bytes
 
     def encode(self) -> bytes:
-        status = _ADDED if self.sequence_number is None else _EXISTING
-        return b"".join(
-            (
-                SMALL[status],
-                _SOME + zigzag(self.snapshot_id),
-                _optional_long(self.sequence_number),
-                _optional_long(self.file_sequence_number),
-                self.data_file,
-            )
+        return _entry_head(self.snapshot_id, self.sequence_number, self.file_sequence_number) + self.data_file
+
+
+@lru_cache(maxsize=1024)
+def _entry_head(snapshot_id: int, sequence_number: int | None, file_sequence_number: int | None) -> bytes:
+    """What stands before an entry's file: the same for all files of a snapshot."""
+    status = _ADDED if sequence_number is None else _EXISTING
+    return b"".join(
+        (
+            SMALL[status],
+            _SOME + zigzag(snapshot_id),
+            _optional_long(sequence_number),
+            _optional_long(file_sequence_number),
         )
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,17 +372,17 @@ def _encode_file(file: FileClosed, encode_partition: _PartitionEncoder) -> bytes
     )
 
 
-def _counts(counts: Mapping[int, int]) -> bytes:
-    if not counts:
+def _counts(numbers: Mapping[int, int]) -> bytes:
+    if not numbers:
         return _NULL
-    distinct = set(counts.values())
-    if len(distinct) == 1:
+    distinct = set(numbers.values())
+    if len(distinct) == 1 and max(numbers) < len(SMALL):
         # All columns of a file have its rows, and most have no null: such a number is encoded once.
         encoded = zigzag(distinct.pop())
-        pairs = encoded.join(map(_key, counts)) + encoded
+        pairs = encoded.join([SMALL[key] for key in numbers]) + encoded
     else:
-        pairs = longs(chain.from_iterable(counts.items()))
-    return b"".join((_SOME, zigzag(len(counts)), pairs, _NULL))
+        pairs = counts(numbers)
+    return b"".join((_SOME, zigzag(len(numbers)), pairs, _NULL))
 
 
 def _bounds(bounds: Mapping[int, bytes]) -> bytes:
@@ -394,10 +398,6 @@ def _bounds(bounds: Mapping[int, bytes]) -> bytes:
             pairs += (zigzag(key), sized(bound))
     pairs.append(_NULL)
     return b"".join(pairs)
-
-
-_key = lru_cache(maxsize=len(SMALL))(zigzag)
-"""Field ids, encoded: each once."""
 
 
 def _longs(values: Sequence[int]) -> bytes:
@@ -418,12 +418,14 @@ class _PartitionEncoder:
         self._known: dict[tuple[PartitionValue, ...], bytes] = {}
 
     def __call__(self, values: tuple[PartitionValue, ...]) -> bytes:
-        known = self._known.get(values)
+        # -0.0 and 0.0 are two partitions, and one key of a dictionary.
+        key = tuple(repr(value) if isinstance(value, float) else value for value in values)
+        known = self._known.get(key)
         if known is None:
             stream = io.BytesIO()
             physical = map(_physical, self._types, values)
             fastavro.schemaless_writer(stream, self._schema, dict(zip(self._names, physical, strict=True)))
-            known = self._known[values] = stream.getvalue()
+            known = self._known[key] = stream.getvalue()
         return known
 
 
@@ -437,7 +439,8 @@ def _physical(type_: Any, value: PartitionValue) -> Any:
         case UUID():
             return value.bytes
         case Decimal() if isinstance(type_, DecimalType):
-            unscaled = int(value.scaleb(type_.scale))
+            # Not `scaleb`: it rounds to the context's 28 digits.
+            unscaled = decimal_to_unscaled(value)
             return unscaled.to_bytes(decimal_required_bytes(type_.precision), "big", signed=True)
     return value
 

@@ -11,14 +11,18 @@ itself is not read again, within `_REMEMBERED_BYTES`.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from uuid import uuid4
 
 from pyiceberg.io import FileIO
 from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.types import StructType
 
+from calve.model.errors import ConfigError
 from calve.table.manifests import (
     Content,
     Entry,
@@ -44,8 +48,12 @@ class Merger:
 
     def __init__(self, sink_id: str) -> None:
         self._prefix = f"calve-{sink_id}-"
-        self._entries: OrderedDict[str, tuple[Entry, ...]] = OrderedDict()
+        # To the end: the manifests of a sink `a-1` also begin as those of a sink `a`.
+        self._own = re.compile(re.escape(self._prefix) + r"[0-9]+-(m[0-9]+|merged-[0-9a-f-]{36})\.avro")
+        self._entries: OrderedDict[str, _Remembered] = OrderedDict()
         self._bytes = 0
+        self._apart: set[str] = set()
+        """Own manifests whose partition values have another type by now: their entries cannot be copied."""
         self._made: dict[tuple[str, ...], ManifestRecord] = {}
         self._made_for: int | None = None
 
@@ -53,13 +61,13 @@ class Merger:
         """A manifest's file name, by which this sink knows it again."""
         return f"{self._prefix}{snapshot_id}-m{number}.avro"
 
-    def remember(self, location: str, entries: tuple[Entry, ...]) -> None:
+    def remember(self, location: str, shape: Shape, entries: tuple[Entry, ...]) -> None:
         """Keep what was just written; the oldest goes first when the memory for it is used up."""
-        self._entries[location] = entries
+        self._entries[location] = _Remembered(shape.partition_type, entries)
         self._bytes += _size(entries)
         while self._bytes > _REMEMBERED_BYTES:
             _, oldest = self._entries.popitem(last=False)
-            self._bytes -= _size(oldest)
+            self._bytes -= _size(oldest.entries)
 
     def merged(
         self, io: FileIO, metadata: TableMetadata, manifests: tuple[ManifestRecord, ...], snapshot_id: int
@@ -70,13 +78,14 @@ class Merger:
             return manifests
         if self._made_for != snapshot_id:
             self._made, self._made_for = {}, snapshot_id
-        count = max(2, int(properties.get(_MIN_COUNT, _MIN_COUNT_DEFAULT)))
-        target = int(properties.get(_TARGET_BYTES, _TARGET_BYTES_DEFAULT))
+        count = max(2, _number(properties, _MIN_COUNT, _MIN_COUNT_DEFAULT))
+        target = _number(properties, _TARGET_BYTES, _TARGET_BYTES_DEFAULT)
         for tier in self._tiers(manifests, count, target):
-            record = self._merge(io, metadata, tier, snapshot_id)
-            if record is not None:
-                paths = {manifest["manifest_path"] for manifest in tier}
-                manifests = (record, *(kept for kept in manifests if kept["manifest_path"] not in paths))
+            shape = _shape(metadata, tier[0])
+            inputs = {} if shape is None else self._copyable(io, tier, shape)
+            if shape is not None and len(inputs) >= count:
+                record = self._merge(io, metadata, shape, inputs, snapshot_id)
+                manifests = (record, *(kept for kept in manifests if kept["manifest_path"] not in inputs))
         return manifests
 
     def _tiers(
@@ -94,28 +103,41 @@ class Merger:
         return [tier for tier in tiers.values() if len(tier) >= count]
 
     def _is_own(self, manifest: ManifestRecord) -> bool:
-        name: str = manifest["manifest_path"].rpartition("/")[2]
-        return name.startswith(self._prefix) and is_assigned(manifest)
+        path: str = manifest["manifest_path"]
+        is_named_so = self._own.fullmatch(path.rpartition("/")[2]) is not None
+        return is_named_so and is_assigned(manifest) and path not in self._apart
+
+    def _copyable(
+        self, io: FileIO, tier: list[ManifestRecord], shape: Shape
+    ) -> dict[str, tuple[ManifestRecord, tuple[Entry, ...]]]:
+        """The manifests of a tier whose entries can be copied as bytes, by path."""
+        found: dict[str, tuple[ManifestRecord, tuple[Entry, ...]]] = {}
+        for manifest in tier:
+            path = manifest["manifest_path"]
+            entries = self._entries_of(io, manifest, shape)
+            if entries is None:
+                self._apart.add(path)
+            else:
+                found[path] = (manifest, entries)
+        return found
 
     def _merge(
-        self, io: FileIO, metadata: TableMetadata, tier: list[ManifestRecord], snapshot_id: int
-    ) -> ManifestRecord | None:
-        paths = tuple(manifest["manifest_path"] for manifest in tier)
+        self,
+        io: FileIO,
+        metadata: TableMetadata,
+        shape: Shape,
+        inputs: Mapping[str, tuple[ManifestRecord, tuple[Entry, ...]]],
+        snapshot_id: int,
+    ) -> ManifestRecord:
+        paths = tuple(inputs)
         if paths in self._made:
             return self._made[paths]
-        spec = metadata.specs()[tier[0]["partition_spec_id"]]
-        compression = avro_compression(metadata)
-        shape = Shape(metadata.schema(), spec, Content(tier[0]["content"]), compression)
-        entries: list[Entry] = []
-        for manifest in tier:
-            found = self._entries_of(io, manifest, shape)
-            if found is None:
-                return None
-            entries += found
+        manifests = [manifest for manifest, _ in inputs.values()]
+        entries = tuple(entry for _, found in inputs.values() for entry in found)
         provider = load_location_provider(metadata.location, metadata.properties)
         location = provider.new_metadata_location(f"{self._prefix}{snapshot_id}-merged-{uuid4()}.avro")
-        record = merged_manifest(io, location, shape, snapshot_id, tier, entries)
-        self.remember(location, tuple(entries))
+        record = merged_manifest(io, location, shape, snapshot_id, manifests, entries)
+        self.remember(location, shape, entries)
         self._made[paths] = record
         return record
 
@@ -123,7 +145,34 @@ class Merger:
         known = self._entries.get(manifest["manifest_path"])
         if known is None:
             return read_entries(io, manifest, shape)
-        return settled(known, manifest)
+        # A column that was promoted since has longer values in its partitions: bytes of both do not mix.
+        return settled(known.entries, manifest) if known.partition == shape.partition_type else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    """The entries of a manifest, and the type that their partition values have."""
+
+    partition: StructType
+    entries: tuple[Entry, ...]
+
+
+def _shape(metadata: TableMetadata, manifest: ManifestRecord) -> Shape | None:
+    """How manifests like this one are written now; `None` where a column of their partition was dropped."""
+    spec, schema = metadata.specs()[manifest["partition_spec_id"]], metadata.schema()
+    if any(schema.find_column_name(field.source_id) is None for field in spec.fields):
+        return None
+    return Shape(schema, spec, Content(manifest["content"]), avro_compression(metadata))
+
+
+def _number(properties: Mapping[str, str], name: str, default: int) -> int:
+    text = properties.get(name, str(default))
+    try:
+        return int(text)
+    except ValueError:
+        raise ConfigError(
+            f"the table property {name!r} is {text!r}, not a number", hint="Set it anew, or remove it."
+        ) from None
 
 
 def avro_compression(metadata: TableMetadata) -> str:

@@ -259,7 +259,7 @@ class _OpenFile:
     def abandon(self) -> None:
         """Let go of a file that is not to be finished."""
         self._writer.is_open = False  # or it would write a footer when it is collected
-        with suppress(OSError):
+        with suppress(OSError, StoreError):
             self._sink.close()
 
 

@@ -90,7 +90,9 @@ class TestByArrival:
 
 
 promised = st.lists(
-    st.builds(change, st.integers(0, 3), st.sampled_from([0.0, 1.0]), st.sampled_from([INSERT, UPSERT, DELETE])),
+    st.builds(
+        change, st.integers(0, 3), st.sampled_from([0.0, 1.0]), st.sampled_from([INSERT, UPSERT, DELETE])
+    ),
     max_size=30,
 )
 

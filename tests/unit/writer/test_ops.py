@@ -87,4 +87,7 @@ def test_rows_carry_their_codes_beside_their_columns() -> None:
     rows = pa.table({"id": [1, 2]})
     assert with_ops(rows, DELETE).column_names == ["id", OP_COLUMN]
     assert with_ops(rows, DELETE)[OP_COLUMN].to_pylist() == [DELETE, DELETE]
-    assert with_ops(rows, op_codes(pa.array(["I", "d"]), column="_op"))[OP_COLUMN].to_pylist() == [INSERT, DELETE]
+    assert with_ops(rows, op_codes(pa.array(["I", "d"]), column="_op"))[OP_COLUMN].to_pylist() == [
+        INSERT,
+        DELETE,
+    ]

@@ -1,0 +1,131 @@
+"""What the documentation shows is true: its examples run, its links lead somewhere, its tests exist.
+
+Every ```python block of a page runs, in the order of the page, in one namespace and an empty folder. Of the
+other blocks, each line that calls `calve` is run as a process, and each `make` target must exist.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs import failures
+
+pytestmark = pytest.mark.docs
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+TEST = re.compile(r"`((?:tests/)?[\w/]+\.py)::(\w+)`")
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def blocks(page: Path, *languages: str) -> list[str]:
+    return [text for language, text in BLOCK.findall(page.read_text("utf-8")) if language in languages]
+
+
+def commands() -> Iterator[str]:
+    """Every line that calls calve, as it is shown, without its comment."""
+    for page in PAGES:
+        for block in blocks(page, "", "sh", "console"):
+            for line in block.splitlines():
+                command = line.removeprefix("$ ").partition("#")[0].strip()
+                if command.startswith("calve ") and "·" not in command:
+                    yield command
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name)
+def test_the_examples_of_a_page_run(page, tmp_path):
+    """In a process of its own: an example that leaves something open is not saved by the test's."""
+    script = "\n\n".join(
+        f"# {name(page)}, example {number}\n{block}"
+        for number, block in enumerate(blocks(page, "python"), start=1)
+    )
+    file = tmp_path / "examples.py"
+    file.write_text(script, "utf-8")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    result = subprocess.run(
+        [sys.executable, "-W", "error::ResourceWarning:calve", str(file)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_the_two_main_pages_have_examples():
+    """An empty list of examples would pass in silence."""
+    assert len(blocks(ROOT / "README.md", "python")) >= 2
+    assert len(blocks(ROOT / "docs" / "sink.md", "python")) >= 6
+
+
+@pytest.mark.parametrize("command", sorted(set(commands())))
+def test_a_command_that_is_shown_works(command, tmp_path):
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    call = [sys.executable, "-m", "calve.cli.main", *command.split()[1:]]
+    result = subprocess.run(call, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_every_make_target_that_is_shown_exists():
+    targets = set(
+        re.findall(r"^([a-z-]+(?: [a-z-]+)*):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    )
+    known = {target for line in targets for target in line.split()}
+    shown = {
+        target
+        for page in PAGES
+        for target in re.findall(r"(?:^|`)make ([a-z]+)", page.read_text("utf-8"), re.MULTILINE)
+    }
+    assert {"demo", "test"} <= shown
+    assert shown - known == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_inside_the_repository_lead_somewhere(page):
+    text = page.read_text("utf-8")
+    broken = []
+    for link in LINK.findall(text):
+        target, _, anchor = link.partition("#")
+        if "://" in target:
+            continue
+        path = page.parent / target if target else page
+        headings = re.findall(r"^#+ (.+)$", path.read_text("utf-8"), re.MULTILINE) if path.is_file() else []
+        anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+        if not path.exists() or (anchor and anchor not in anchors):
+            broken.append(link)
+    assert broken == []
+
+
+def test_every_test_that_a_page_names_exists():
+    named = {match for page in PAGES for match in TEST.findall(page.read_text("utf-8"))}
+    assert len(named) > 50
+    missing = [
+        f"{file}::{test}"
+        for file, test in sorted(named)
+        if not (path := ROOT / "tests" / file.removeprefix("tests/")).is_file()
+        or f"def {test}(" not in path.read_text("utf-8")
+    ]
+    assert missing == []
+
+
+def test_the_page_of_failures_is_up_to_date():
+    """And every case that a test names has its line."""
+    assert set(failures.tests_by_case()) - set(failures.CASES) == set(), "give the case its words"
+    assert failures.PAGE.read_text("utf-8") == failures.page(), "run `python -m tests.docs.failures`"
+
+
+def test_every_case_that_is_listed_is_shown_by_a_test():
+    assert set(failures.CASES) - set(failures.tests_by_case()) == set()
