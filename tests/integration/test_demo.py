@@ -8,15 +8,21 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
+import calve.cli.app as app_module
+from calve import __version__
 from calve.cli import show
+from calve.cli.app import app
 from calve.cli.demo import Compared, Demo, Outcome
+from calve.cli.main import main
+from calve.cli.runs import DemoFailed
 from tests.support.readers import duck_reader
 
 SMALL = ("--rows", "200", "--epochs", "4")
 
 
-def calve(*arguments: str, prelude: str = "") -> subprocess.CompletedProcess[str]:
+def run_calve(*arguments: str, prelude: str = "") -> subprocess.CompletedProcess[str]:
     call = (
         f"{prelude}\nimport sys; sys.argv = ['calve', *sys.argv[1:]]; from calve.cli.main import main; main()"
     )
@@ -28,7 +34,7 @@ def calve(*arguments: str, prelude: str = "") -> subprocess.CompletedProcess[str
 @pytest.fixture(scope="module")
 def kept():
     """A demo that was kept."""
-    result = calve("demo", "--json", "--keep", *SMALL)
+    result = run_calve("demo", "--json", "--keep", *SMALL)
     assert result.returncode == 0, result.stderr
     outcome = json.loads(result.stdout)
     yield outcome
@@ -47,7 +53,7 @@ def test_the_demo_is_killed_twice_and_every_snapshot_equals_the_ledger(kept):
 
 
 def test_the_demo_prints_its_snapshots_and_leaves_nothing_behind(tmp_path):
-    result = calve("demo", *SMALL, prelude=f"import tempfile; tempfile.tempdir = {str(tmp_path)!r}")
+    result = run_calve("demo", *SMALL, prelude=f"import tempfile; tempfile.tempdir = {str(tmp_path)!r}")
     assert result.returncode == 0, result.stderr
     assert "All 4 snapshots equal the ledger" in result.stdout
     assert result.stdout.count("SIGKILL") == 2
@@ -61,7 +67,7 @@ def test_the_demo_fails_where_a_snapshot_is_wrong():
         "read = demo.read_rows\n"
         "demo.read_rows = lambda table, snapshot: read(table, snapshot).slice(1)\n"
     )
-    result = calve("demo", *SMALL, prelude=lossy)
+    result = run_calve("demo", *SMALL, prelude=lossy)
     assert result.returncode == 1
     assert "The table is wrong" in result.stdout
 
@@ -103,33 +109,38 @@ def test_a_run_that_was_done_before_the_kill_is_not_called_killed():
         "demo._ATTEMPTS_MAX = 2\n"
         "runs.Moment.count = lambda *_: 0  # nothing is ever seen, so that runs end by themselves\n"
     )
-    result = calve("demo", *SMALL, prelude=slow)
+    result = run_calve("demo", *SMALL, prelude=slow)
     assert result.returncode == 1
     assert result.stderr.startswith("calve: NotKilled: ")
 
 
-def test_without_the_extra_one_line_says_what_to_install():
-    result = calve("demo", prelude="import sys; sys.modules['typer'] = None")
-    assert result.returncode == 1
-    assert result.stderr.splitlines() == [
-        "calve: the command line needs typer; install it with: pip install 'calve[cli]'"
-    ]
-
-
-def test_an_error_of_ours_is_said_in_words_without_a_traceback():
-    failing = (
-        "import calve.cli.demo, calve.cli.runs\n"
-        "def fail(*_): raise calve.cli.runs.DemoFailed('run 3 ended', hint='Try again.')\n"
-        "calve.cli.demo.start = fail\n"
+def test_without_the_extra_one_line_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "typer", None)
+    monkeypatch.delitem(sys.modules, "calve.cli.app")
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    assert (
+        exit_.value.code == "calve: the command line needs typer; install it with: pip install 'calve[cli]'"
     )
-    result = calve("demo", *SMALL, prelude=failing)
-    assert result.returncode == 1
+
+
+def test_an_error_of_ours_is_said_in_words_without_a_traceback(monkeypatch):
+    def fail(_: Demo) -> Outcome:
+        raise DemoFailed("run 3 ended", hint="Try again.")
+
+    monkeypatch.setattr(app_module, "run_demo", fail)
+    result = CliRunner().invoke(app, ["demo"])
+    assert result.exit_code == 1
     assert result.stderr == "calve: DemoFailed: run 3 ended\n  hint: Try again.\n"
 
 
-def test_numbers_out_of_range_are_refused_before_anything_starts():
-    assert calve("demo", "--rows", "1").returncode == 2
+@pytest.mark.parametrize(
+    "arguments", [("--rows", "1"), ("--epochs", "3"), ("--rows", "many"), ("--nonsense",)]
+)
+def test_what_cannot_be_asked_is_refused_before_anything_starts(monkeypatch, arguments):
+    monkeypatch.setattr(app_module, "run_demo", lambda _: pytest.fail("it was started"))
+    assert CliRunner().invoke(app, ["demo", *arguments]).exit_code == 2
 
 
 def test_the_command_says_its_version():
-    assert calve("--version").stdout.startswith("calve 0.")
+    assert CliRunner().invoke(app, ["--version"]).stdout == f"calve {__version__}\n"

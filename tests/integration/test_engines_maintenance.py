@@ -1,9 +1,9 @@
-"""Spark's own maintenance and a user's statements on a table of ours; the sink goes on after each (P6).
+"""Spark's own maintenance on a table of ours; the sink goes on after each (P6).
 
     sink: epochs ──▶ Spark: an action, once between and once inside an epoch ──▶ sink: epochs, also reopened
 
 After an action the table shows the same rows, the sink's progress is what it was, and every later snapshot
-is right (P1). Only what breaks the chain of snapshots, a rollback or a replaced table, stops the sink.
+is right (P1).
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from typing import Any
 
 import pytest
 
-from calve import IcebergSink, RolledBack, TableError
 from calve.model.progress import tag_name
 from calve.runtime.health import Health
 from calve.store import local_path
-from tests.support.lake import NAMESPACE, Lake, Published, publish
-from tests.support.readers import SparkReader, differences, read_snapshot, rows_of
+from tests.support.lake import NAMESPACE, Lake
+from tests.support.scene import Scene, call
 from tests.support.variants import GLOBAL, SCOPED, UNPARTITIONED
-from tests.support.workload import Epoch, Ledger, Values, Variant
+from tests.support.workload import Variant
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")]
 
@@ -32,12 +31,6 @@ SHAPES = (UNPARTITIONED, SCOPED, GLOBAL)
 DAY_SECONDS = 24 * 3600
 
 Action = Callable[[Any, str], None]
-
-
-def call(spark: Any, procedure: str, table: str, *arguments: str) -> list[Any]:
-    """Run one of Iceberg's procedures."""
-    words = ", ".join([f"table => '{NAMESPACE}.{table}'", *arguments])
-    return spark.sql(f"CALL lake.system.{procedure}({words})").collect()
 
 
 def rewrite_all_files(spark: Any, table: str) -> None:
@@ -65,52 +58,6 @@ ACTIONS: tuple[Action, ...] = (
     rewrite_manifests,
     expire_all_but_the_last,
 )
-
-
-class Scene:
-    """A table, its sink's ledger, and the reader that judges both."""
-
-    def __init__(self, lake: Lake, spark: Any, table: str, variant: Variant) -> None:
-        self.lake, self.spark, self.table, self.variant = lake, spark, table, variant
-        self.ledger: Ledger = variant.ledger()
-        self.published: list[Published] = []
-
-    def sink(self) -> IcebergSink:
-        return self.lake.sink(self.table, self.variant)
-
-    def publish(self, sink: IcebergSink, epochs: int = 1) -> None:
-        for _ in range(epochs):
-            self.published.append(publish(self.lake, self.table, sink, self.ledger.next_epoch()))
-
-    def publish_around(self, sink: IcebergSink, act: Callable[[], Any]) -> None:
-        """One epoch, with something else happening between its rows and its commit."""
-        epoch: Epoch = self.ledger.next_epoch()
-        sink.begin_epoch(epoch.number)
-        for changes in epoch.pieces:
-            sink.write_batch(changes)
-        sink.flush()
-        act()
-        sink.commit_epoch(epoch.number)
-        self.published.append(Published(epoch.number, self.lake.head(self.table).snapshot_id, epoch.truth))
-
-    def check(self, *, last: int | None = None) -> None:
-        """Every snapshot that is still there, or the last ones, shows the truth of its epoch."""
-        live = {snapshot.snapshot_id for snapshot in self.lake.load(self.table).metadata.snapshots}
-        wanted = [one for one in self.published if one.snapshot_id in live]
-        assert len(wanted) >= (last or 1)
-        for one in wanted[-(last or len(wanted)) :]:
-            self._compare(one.snapshot_id, one)
-
-    def check_main(self) -> None:
-        """main shows the ledger's truth, whoever wrote it."""
-        head = self.lake.head(self.table).snapshot_id
-        self._compare(head, Published(self.ledger.number, head, self.ledger.truth()))
-
-    def _compare(self, snapshot_id: int, one: Published) -> None:
-        at, schema = self.lake.at(self.table), one.truth.schema
-        seen = read_snapshot(SparkReader(self.spark), at, snapshot_id, like=schema)
-        truth = rows_of(one.truth, schema)
-        assert seen == truth, f"epoch {one.epoch}: {differences(seen, truth)}"
 
 
 @pytest.fixture(params=SHAPES, ids=lambda variant: variant.name)
@@ -223,72 +170,3 @@ def test_case_39_an_orphan_sweep_takes_orphans_and_neither_live_files_nor_those_
         assert not orphan.exists()
         scene.publish(sink)
     scene.check()
-
-
-def where(scene: Scene, row: Values) -> str:
-    return " AND ".join(f"t.{name} = {value!r}" for name, value in row.items() if name in scene.variant.key)
-
-
-@pytest.mark.parametrize("how", ["copy-on-write", "merge-on-read"])
-def test_case_41_a_users_rows_are_tolerated_and_counted_and_the_sink_still_replaces_them(
-    scene: Scene, how: str
-):
-    name = f"lake.{NAMESPACE}.{scene.table}"
-    with scene.sink() as sink:
-        scene.publish(sink, 3)
-        kinds = ", ".join(f"'write.{word}.mode'='{how}'" for word in ("merge", "update", "delete"))
-        scene.spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({kinds})")
-        changed, deleted, *_ = sorted(scene.ledger.rows(), key=repr)
-        new = {"id": 1000, "region": "by hand", "name": "inserted"}
-
-        scene.spark.sql(
-            f"MERGE INTO {name} t USING (SELECT 'merged' AS word) s ON {where(scene, changed)} "
-            "WHEN MATCHED THEN UPDATE SET t.name = s.word"
-        )
-        scene.ledger.put({**changed, "name": "merged"})
-        scene.spark.sql(f"DELETE FROM {name} t WHERE {where(scene, deleted)}")
-        scene.ledger.remove(deleted)
-        scene.spark.sql(f"INSERT INTO {name} (id, region, name) VALUES (1000, 'by hand', 'inserted')")
-        scene.ledger.put(new)
-        scene.check_main()
-
-        scene.publish(sink, 2)
-        assert sink.metrics().foreign_rows > 0
-    with scene.sink() as sink:
-        scene.publish(sink, 2)
-    scene.check(last=4)
-
-
-def test_case_42_a_users_rollback_stops_the_sink_with_what_to_do(scene: Scene):
-    with scene.sink() as sink:
-        scene.publish(sink, 3)
-        first = scene.published[0].snapshot_id
-
-        def roll_back() -> None:
-            call(scene.spark, "rollback_to_snapshot", scene.table, f"snapshot_id => {first}")
-
-        with pytest.raises(RolledBack) as stopped:
-            scene.publish_around(sink, roll_back)
-        assert stopped.value.hint
-    with pytest.raises(RolledBack):
-        scene.sink().open()
-    # Neither run has moved main from where the user put it.
-    assert scene.lake.head(scene.table).snapshot_id == first
-    scene.published = scene.published[:1]
-    scene.check()
-
-
-def test_case_42_a_replaced_table_stops_the_sink(plain_scene: Scene):
-    scene = plain_scene
-    name = f"lake.{NAMESPACE}.{scene.table}"
-    with scene.sink() as sink:
-        scene.publish(sink, 2)
-        replace = (
-            f"CREATE OR REPLACE TABLE {name} USING iceberg PARTITIONED BY (region) AS SELECT * FROM {name}"
-        )
-        with pytest.raises(RolledBack):
-            scene.publish_around(sink, lambda: scene.spark.sql(replace))
-    head = scene.lake.head(scene.table).snapshot_id
-    with pytest.raises(TableError):  # the new table has no key: that is said before all else
-        scene.sink().open()
-    assert scene.lake.head(scene.table).snapshot_id == head

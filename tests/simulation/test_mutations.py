@@ -23,7 +23,7 @@ from calve.table.lineage import Lineage
 from tests.simulation.checker import SINK, Violation
 from tests.simulation.schedule import SeedFailed, run_seed
 
-pytestmark = pytest.mark.simulation
+pytestmark = [pytest.mark.simulation, pytest.mark.timeout(600)]
 
 SEEDS_MAX = 150
 

@@ -15,7 +15,7 @@ from calve.protocol.judge import Verdict
 from tests.simulation.faults import CommitFault, LoadFault, ReadFault, WriteFault
 from tests.simulation.schedule import run_seed
 
-pytestmark = pytest.mark.simulation
+pytestmark = [pytest.mark.simulation, pytest.mark.timeout(600)]
 
 SEEDS = 1_000
 CHUNK = 100

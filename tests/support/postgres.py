@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-PASSWORD = "canary-of-postgres"  # noqa: S105
+PASSWORD = "canary-of-postgres"
 _STARTS_S = 30
 
 

@@ -1,4 +1,4 @@
-"""A warehouse of one test: sinks that write into it, PyIceberg that looks at it, and a clock that is moved."""
+"""A warehouse of one test: sinks that write into it, PyIceberg that looks at it, a clock that is moved."""
 
 from __future__ import annotations
 
@@ -51,12 +51,11 @@ class Warehouse:
         given = {name.replace("_", "."): value for name, value in options.items()}
         return {"warehouse": str(self.folder), "namespace": "ns", "table.name": "t", **given}
 
-    def sink(self, clock: MovableClock | None = None, **options: object) -> IcebergSink:
+    def sink(self, clock: MovableClock | None = None, **options: Any) -> IcebergSink:
         return IcebergSink(SinkConfig.from_options(self.options(**options)), clock=clock)
 
-    def upsert(self, clock: MovableClock | None = None, **options: object) -> IcebergSink:
-        given = {"write_mode": "upsert", "equality_delete_columns": "id", **options}
-        return self.sink(clock, **given)
+    def upsert(self, clock: MovableClock | None = None, **options: Any) -> IcebergSink:
+        return self.sink(clock, **{"write_mode": "upsert", "equality_delete_columns": "id", **options})
 
     @contextmanager
     def catalog(self) -> Iterator[SqlCatalog]:

@@ -1,6 +1,6 @@
 """Truth: what a snapshot shows, by a reader of its own; and what it must show, by a model of the source.
 
-    table, snapshot ──▶ manifests (PyIceberg) ──▶ data files (PyIceberg's Arrow) minus equality deletes ──▶ rows
+    table, snapshot ──▶ manifests (PyIceberg) ──▶ data files minus equality deletes ──▶ rows
     changes, epoch by epoch ──▶ Source ──▶ rows as of an epoch
 
 The reader shares no code with the sink. Equality deletes are applied by the letter of the specification: a

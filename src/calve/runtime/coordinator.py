@@ -37,7 +37,7 @@ from calve.protocol.retry import Answer, RetryPolicy, Step, next_step
 from calve.runtime.clock import Clock, SystemClock
 from calve.runtime.foreign import Foreign
 from calve.runtime.refusal import refusal
-from calve.table.base import Base, read_base, read_progress, tag_snapshot
+from calve.table.base import Base, last_sequence, read_base, read_progress, tag_snapshot
 from calve.table.build import Attempt, Builder, Prepared, Ready
 from calve.table.commit import Sent, load, send
 from calve.table.lineage import trace
@@ -149,8 +149,9 @@ class Coordinator:
                 if table is not None and self._see_newer(table):
                     return self._claimed(snapshot_id)
         raise CommitConflict(
-            f"the claim of sink {self._identity.sink_id} was not taken in {self._policy.attempts_max} attempts",
-            hint="Is another run of the same sink being started again and again? Stop it, then start this one.",
+            f"the claim of sink {self._identity.sink_id} was not taken in {self._policy.attempts_max} "
+            "attempts",
+            hint="Is another run of the same sink started again and again? Stop it, then start this one.",
         )
 
     def _claim_attempt(self, snapshot_id: int) -> Attempt:
@@ -180,15 +181,17 @@ class Coordinator:
         mark = claimed_property(sink_id)
         if mark in metadata.properties:
             raise Diverged(
-                f"{self._identity.table_name} was written by sink {sink_id}, but its tag {tag_name(sink_id)} is gone",
-                hint="Create the tag again at the sink's last snapshot. To begin again from zero instead, use "
-                f"another sink id, or unset the table property {mark}.",
+                f"{self._identity.table_name} was written by sink {sink_id}, but its tag "
+                f"{tag_name(sink_id)} is gone",
+                hint="Create the tag again at the sink's last snapshot. To begin again from zero instead, "
+                f"use another sink id, or unset the table property {mark}.",
             )
 
     def _check_resumable(self, known: Progress) -> None:
         if known.source != self._identity.source:
             raise Diverged(
-                f"sink {known.sink_id} counts its times as '{known.source}', this run as '{self._identity.source}'",
+                f"sink {known.sink_id} counts its times as '{known.source}', this run as "
+                f"'{self._identity.source}'",
                 hint="Run it with the source it was begun with, or start a new sink under another id.",
             )
         lineage = trace(self.base.metadata, known.committed, self.base.io)
@@ -226,7 +229,9 @@ class Coordinator:
         self._check_lineage()
         prepared = self._prepare(batches)
         self._check_premises(prepared)
-        for attempt in range(1, self._policy.attempts_max + 1):
+        attempt = 0
+        while True:  # `_settle` gives up when the attempts are used up
+            attempt += 1
             request = self._build(prepared)
             self._doubts = (*(doubt for doubt in self._doubts if doubt not in prepared), *prepared)
             sent = self._send(request)
@@ -234,7 +239,6 @@ class Coordinator:
                 return self._landed(request.progress, request.tag_snapshot, started)
             if self._settle(prepared, sent, attempt, started):
                 return self.progress
-        raise self._given_up(prepared, sent, certain=False)
 
     def _check_lineage(self) -> None:
         """The base may have been read without a judgement, after a claim, a lost answer or a refresh: a main
@@ -303,7 +307,7 @@ class Coordinator:
             wanted = frozenset(intent.snapshot_ids)
             look = Look(
                 table_uuid=table.metadata.table_uuid,
-                last_sequence=table.metadata.last_sequence_number,
+                last_sequence=last_sequence(table.metadata),
                 ours=wanted & {snapshot.snapshot_id for snapshot in table.metadata.snapshots},
                 tag_snapshot=None if held is None else held.snapshot_id,
                 progress=progress,
@@ -343,7 +347,8 @@ class Coordinator:
             self._landed(replace(self.progress, frontier=upper), prepared[-1].snapshot_id, started)
             return
         raise Diverged(
-            f"an earlier commit of {self._identity.table_name} landed with other bounds than {prepared[-1].ready.batch}",
+            f"an earlier commit of {self._identity.table_name} landed with other bounds than "
+            f"{prepared[-1].ready.batch}",
             hint="Start the sink again: it goes on from what the table says.",
         )
 
@@ -362,13 +367,14 @@ class Coordinator:
         if certain:
             error = CommitConflict(
                 f"{place} was not committed: others kept changing the table",
-                hint="Commit it again, with fewer writers beside it or more commit attempts. Its files are kept.",
+                hint="Commit it again, with fewer writers beside it or more commit attempts. "
+                "Its files are kept.",
             )
         else:
             error = CommitUnknown(
                 f"{place} may or may not be committed: the catalog did not say ({type(sent.cause).__name__})",
-                hint="Commit the same epoch again once the catalog answers. Its files are kept, and it cannot "
-                "be committed twice.",
+                hint="Commit the same epoch again once the catalog answers. Its files are kept, and it "
+                "cannot be committed twice.",
             )
         error.__cause__ = sent.cause
         return error
@@ -378,8 +384,8 @@ class Coordinator:
             reasons = broken(item.ready.premises, self.base.metadata, self.base.manifests)
             if reasons:
                 raise PremiseBroken(
-                    f"{item.ready.batch} of {self._identity.table_name} cannot be committed as it was written: "
-                    + "; ".join(reasons),
+                    f"{item.ready.batch} of {self._identity.table_name} cannot be committed as it was "
+                    "written: " + "; ".join(reasons),
                     hint="The batch must be written again on the table as it is now.",
                 )
 
@@ -389,9 +395,10 @@ class Coordinator:
         before = self._clock.ticks_ms()
         sent = send(self._catalog, self.base, request)
         if sent.base is not None:
-            # Inside of the catalog's time: letting the old metadata go takes milliseconds a thousand snapshots.
+            # Inside of the catalog's time: letting the old metadata go takes milliseconds a thousand
+            # snapshots.
             self._base = sent.base
-            self._sequence_seen = max(self._sequence_seen, sent.base.metadata.last_sequence_number)
+            self._sequence_seen = max(self._sequence_seen, last_sequence(sent.base.metadata))
         self.stats.last_catalog_ms += self._clock.ticks_ms() - before
         match sent.answer:
             case Answer.LANDED:
@@ -416,13 +423,13 @@ class Coordinator:
 
     def _see(self, table: Table) -> None:
         self._base = read_base(table)
-        self._sequence_seen = max(self._sequence_seen, table.metadata.last_sequence_number)
+        self._sequence_seen = max(self._sequence_seen, last_sequence(table.metadata))
 
     def _see_newer(self, table: Table) -> bool:
         """See a table, unless a replica that lags showed it."""
         if self._base is None or table.metadata.table_uuid != self._base.metadata.table_uuid:
             self._sequence_seen = 0
-        newer = table.metadata.last_sequence_number >= self._sequence_seen
+        newer = last_sequence(table.metadata) >= self._sequence_seen
         if newer:
             self._see(table)
         return newer

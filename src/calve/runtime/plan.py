@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
@@ -74,9 +75,8 @@ def _write_plan(config: SinkConfig, plan: TablePlan) -> WritePlan:
 
 def _explicit(config: SinkConfig) -> FileProperties:
     """What the user set; what was left open is the table's to say."""
-    explicit = FileProperties(
-        **{name: getattr(config.parquet, name) for name in config.parquet.model_fields_set}
-    )
+    given = {name: getattr(config.parquet, name) for name in config.parquet.model_fields_set}
+    explicit = cast(FileProperties, given)
     if "target_file_bytes" in config.model_fields_set:
         explicit["target_file_bytes"] = config.target_file_bytes
     return explicit

@@ -14,7 +14,8 @@ def refusal(verdict: Verdict, table: str, progress: Progress | None, *, lower: i
         case Verdict.FENCED:
             assert progress is not None
             return Fenced(
-                f"{table} was claimed by run {progress.writer} (generation {progress.generation}) of sink {sink}",
+                f"{table} was claimed by run {progress.writer} (generation {progress.generation}) of sink "
+                f"{sink}",
                 hint="This run stops and has changed nothing since. If it is the one that should go on, stop "
                 "the other and start this one again.",
             )
@@ -28,7 +29,8 @@ def refusal(verdict: Verdict, table: str, progress: Progress | None, *, lower: i
         case Verdict.GAP:
             frontier = 0 if progress is None else progress.frontier
             return Gap(
-                f"{table} ends at {frontier}, the next batch begins at {lower}: changes in between would be lost",
+                f"{table} ends at {frontier}, the next batch begins at {lower}: changes in between would be "
+                "lost",
                 hint=f"Deliver the changes from {frontier} on again.",
             )
         case Verdict.REPLACED:
@@ -39,6 +41,6 @@ def refusal(verdict: Verdict, table: str, progress: Progress | None, *, lower: i
         case _:
             return Diverged(
                 f"the progress of sink {sink} in {table} contradicts this run, which goes on from {lower}",
-                hint=f"Was the tag calve-{sink} moved or removed by hand? Point it at the sink's last snapshot, "
-                "then start again.",
+                hint=f"Was the tag calve-{sink} moved or removed by hand? Point it at the sink's last "
+                "snapshot, then start again.",
             )

@@ -94,7 +94,8 @@ def _check_needed(config: SinkConfig, rows: pa.Table) -> None:
         if name not in rows.column_names:
             what = "key" if name in config.key else "sequence"
             raise SchemaMismatch(
-                f"the {what} column {name!r} is not among the incoming columns: {', '.join(rows.column_names)}",
+                f"the {what} column {name!r} is not among the incoming columns: "
+                + ", ".join(rows.column_names),
                 hint="Send it with every row, deletes too.",
             )
     if OP_COLUMN in rows.column_names:
@@ -140,7 +141,7 @@ def _check_required(rows: pa.Table, schema: pa.Schema, arrival: Arrival) -> None
         if row >= 0:
             raise BadRow(
                 f"column {field.name!r}, row {arrival.first_row + row}: null, but the table requires a value",
-                hint="Fill it at the source, or turn schema evolution on so that the column becomes optional.",
+                hint="Fill it at the source, or turn schema evolution on: then the column becomes optional.",
             )
 
 

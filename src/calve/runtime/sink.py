@@ -414,8 +414,8 @@ class IcebergSink:
             else:
                 return
         raise CommitConflict(
-            f"epoch {epoch.number} of {self.config.table_name} was written {_REWRITES_MAX} times, and each time "
-            "the table changed before it was committed",
+            f"epoch {epoch.number} of {self.config.table_name} was written {_REWRITES_MAX} times, and each "
+            "time the table changed before it was committed",
             hint="Somebody keeps changing the table's schema or partitions. "
             "Commit the epoch again when they are done.",
         )

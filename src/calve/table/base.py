@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyiceberg.io import FileIO
 from pyiceberg.table import Table
-from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.metadata import TableMetadata, TableMetadataV1
 from pyiceberg.table.snapshots import Snapshot
 
 from calve.model.progress import Progress, tag_name
@@ -59,6 +59,11 @@ def read_progress(metadata: TableMetadata, sink_id: str) -> Progress | None:
     """What the tag's snapshot says of the sink: one look-up, no walk (P6)."""
     snapshot = tag_snapshot(metadata, sink_id)
     return None if snapshot is None else Progress.from_summary(summary_texts(snapshot))
+
+
+def last_sequence(metadata: TableMetadata) -> int:
+    """The greatest sequence number that the table has given; format version 1 has none."""
+    return 0 if isinstance(metadata, TableMetadataV1) else metadata.last_sequence_number
 
 
 def summary_texts(snapshot: Snapshot) -> dict[str, str]:

@@ -45,7 +45,7 @@ from pyiceberg.table.update import (
 from calve.model.batch import Batch, batch_id
 from calve.model.file import FileClosed
 from calve.model.progress import Progress, claimed_property, tag_name
-from calve.table.base import Base, live_manifests, summary_texts, tag_snapshot
+from calve.table.base import Base, last_sequence, live_manifests, summary_texts, tag_snapshot
 from calve.table.manifests import ManifestRecord, Shape, added_manifest, by_manifest, write_manifest_list
 from calve.table.merge import Merger, avro_compression
 from calve.table.premises import Premises
@@ -135,7 +135,7 @@ class Builder:
             base.main,
             merged,
             base.main_summary,
-            metadata.last_sequence_number,
+            last_sequence(metadata),
             _timestamp(metadata, now_ms),
             progress,
         )
@@ -166,7 +166,7 @@ class Builder:
         metadata = base.metadata
         held = tag_snapshot(metadata, self._sink_id)
         manifests = () if held is None else live_manifests(base.io, held)
-        sequence = metadata.last_sequence_number + 1
+        sequence = last_sequence(metadata) + 1
         # A snapshot without a parent may have any sequence number, and would take the table's own back
         # where somebody committed since the base was read: a first claim follows main.
         parent = base.main if held is None else held.snapshot_id

@@ -112,7 +112,7 @@ def _missing(identifier: tuple[str, ...]) -> TableMissing:
 def _denied(identifier: tuple[str, ...], error: Exception) -> AccessDenied:
     return AccessDenied(
         f"the catalog denies access to {'.'.join(identifier)}: {type(error).__name__}",
-        hint="The sink needs the rights to read and to commit to the table. Files that were written are kept.",
+        hint="The sink needs the rights to read and to commit to the table. Its files are kept.",
     )
 
 

@@ -44,7 +44,7 @@ class _Input(InputFile):
     def exists(self) -> bool:
         return self._store.exists(self.location)
 
-    def open(self, seekable: bool = True) -> InputStream:
+    def open(self, seekable: bool = True) -> InputStream:  # noqa: ARG002 (all of ours are)
         return cast(InputStream, self._store.open(self.location))
 
 

@@ -327,9 +327,8 @@ def _put(io_: FileIO, location: str, content: bytes) -> None:
 
 
 def _inherit(record: dict[str, Any], encoded: bytes, manifest: ManifestRecord) -> Entry:
-    prefix = (SMALL[record["status"]],) + tuple(
-        _optional_long(record[name]) for name in ("snapshot_id", "sequence_number", "file_sequence_number")
-    )
+    numbers = (record[name] for name in ("snapshot_id", "sequence_number", "file_sequence_number"))
+    prefix = (SMALL[record["status"]], *map(_optional_long, numbers))
     inherited = manifest["sequence_number"]
     return Entry(
         snapshot_id=_or(record["snapshot_id"], manifest["added_snapshot_id"]),

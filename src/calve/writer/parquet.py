@@ -177,7 +177,13 @@ class FileWriter:
         path = new_file_path(self._plan, self._batch, self._worker, self._kind, self._partition, self._files)
         self._files += 1
         self._last, self._sorted = None, True
-        self._file = _OpenFile(path, self._store.create(path), self._schema, self._plan.settings)
+        sink = self._store.create(path)
+        try:
+            self._file = _OpenFile(path, sink, self._schema, self._plan.settings)
+        except (OSError, StoreError):
+            with suppress(OSError, StoreError):
+                sink.close()
+            raise
         return self._file
 
     def _end_file(self, roller: Roller) -> None:

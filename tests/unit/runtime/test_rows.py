@@ -50,7 +50,7 @@ def test_every_op_word_is_understood(warehouse: Warehouse, kind) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "says"),
+    "word, says",
     [
         ("x", "'x' is not an op"),
         ("", "'' is not an op"),
@@ -171,7 +171,7 @@ def test_a_sequence_column_that_is_missing_is_refused_by_name(warehouse: Warehou
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "says"),
+    "options, error, says",
     [
         ({"namespace": "../x"}, BadName, "../x"),
         ({"table.name": "../../evil"}, BadName, "evil"),
@@ -200,7 +200,7 @@ def test_case_56_names_and_options_are_refused_before_anything_is_made(
 
 
 @pytest.mark.parametrize(
-    ("options", "rows", "error", "says"),
+    "options, rows, error, says",
     [
         ({"partition.spec": "day(v)"}, {"v": ["a"]}, BadPartition, "'v' is string, which day does not take"),
         (
@@ -264,7 +264,7 @@ def test_a_duplicate_column_is_refused(warehouse: Warehouse) -> None:
 
 @pytest.mark.parametrize("mode", ["append", "upsert"])
 @pytest.mark.parametrize(
-    ("rows", "error", "says"),
+    "rows, error, says",
     [
         ({"id": [1], "n": [1], "extra": [1]}, SchemaMismatch, "'extra'"),
         ({"id": [1], "n": [2**40]}, (SchemaMismatch, BadRow), "'n'"),

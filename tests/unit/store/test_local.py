@@ -17,7 +17,7 @@ from calve.store import LocalStore, local_path, store_for
 
 
 @pytest.mark.parametrize(
-    ("location", "path"),
+    "location, path",
     [
         ("/a/b", "/a/b"),
         ("file:/a/b", "/a/b"),

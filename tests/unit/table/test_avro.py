@@ -34,7 +34,7 @@ def test_bytes_carry_their_length(value: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("compression", "codec"), [("gzip", "deflate"), ("uncompressed", "null"), ("zstd", "deflate")]
+    "compression, codec", [("gzip", "deflate"), ("uncompressed", "null"), ("zstd", "deflate")]
 )
 @pytest.mark.parametrize("count", [0, 1, 100_000])
 def test_a_container_is_read_by_others_and_its_records_come_back_as_they_were(

@@ -343,7 +343,7 @@ def test_partition_fields_may_have_names_that_avro_does_not_take(tmp_path: Path,
 
 
 @pytest.mark.parametrize(
-    ("transform", "type_", "value"),
+    "transform, type_, value",
     [
         (BucketTransform(16), StringType(), 15),
         (TruncateTransform(3), StringType(), "abc"),

@@ -88,7 +88,7 @@ def test_only_own_manifests_are_merged(warehouse: Warehouse) -> None:
 
 
 @pytest.mark.parametrize(
-    ("narrow", "wide", "value"),
+    "narrow, wide, value",
     [
         (pa.int32(), pa.int64(), 2**40),
         (pa.float32(), pa.float64(), 0.1),

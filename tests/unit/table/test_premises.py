@@ -93,7 +93,7 @@ def test_a_batch_that_changes_the_schema_needs_it_as_it_was() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "says"),
+    "fields, says",
     [
         ((ID, V, D, S, NestedField(6, "new", LongType())), None),
         ((ID, NestedField(2, "renamed", StringType()), D, S), None),

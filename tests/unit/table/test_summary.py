@@ -26,7 +26,7 @@ DELETE = file(FileKind.EQUALITY_DELETE, 2, (1,))
 
 
 @pytest.mark.parametrize(
-    ("files", "word"),
+    "files, word",
     [((), "append"), ((DATA,), "append"), ((DATA, DELETE), "overwrite"), ((DELETE,), "delete")],
 )
 def test_the_operation_is_icebergs_word(files: tuple[FileClosed, ...], word: str) -> None:

@@ -22,6 +22,7 @@ def open_catalog(config: CatalogConfig) -> Catalog:
     if door is None:
         raise ConfigError(
             f"catalogs of type '{config.type}' cannot be opened by this release",
-            hint=f"It opens: {', '.join(sorted(_DOORS))}. Leave type and uri out for SQLite in a local folder.",
+            hint=f"It opens: {', '.join(sorted(_DOORS))}. "
+            "Leave type and uri out for SQLite in a local folder.",
         )
     return door(config)

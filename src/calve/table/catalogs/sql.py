@@ -5,12 +5,21 @@ from __future__ import annotations
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    IntegrityError,
+    NoSuchModuleError,
+    OperationalError,
+    ProgrammingError,
+    SQLAlchemyError,
+)
 
 from calve.config.catalog import CatalogConfig
 from calve.model.errors import CatalogError, ConfigError
 from calve.store.local import make_folder
 from calve.table.catalogs.properties import file_properties
+
+_OPENINGS_MAX = 3
 
 
 def open_catalog(config: CatalogConfig) -> Catalog:
@@ -18,10 +27,10 @@ def open_catalog(config: CatalogConfig) -> Catalog:
     properties = file_properties(config)
     try:
         _make_sqlite_folder(properties["uri"])
-        return SqlCatalog(config.name, **properties)
+        return _open(config.name, properties)
     except (ModuleNotFoundError, NoSuchModuleError) as error:
         raise ConfigError(
-            f"{config.uri} needs a driver that is not installed: {error.name if isinstance(error, ImportError) else error}",
+            f"{config.uri} needs a driver that is not installed: {_module(error)}",
             hint="For PostgreSQL: pip install 'calve[postgres]'.",
         ) from None
     except ArgumentError:
@@ -34,6 +43,20 @@ def open_catalog(config: CatalogConfig) -> Catalog:
             f"the catalog at {config.uri} cannot be opened: {config.secrets.redact(str(error.args[0]))}",
             hint="Is the database up, and does the login have the right to create tables in it?",
         ) from None
+
+
+def _open(name: str, properties: dict[str, str]) -> Catalog:
+    for _ in range(_OPENINGS_MAX - 1):
+        try:
+            return SqlCatalog(name, **properties)
+        except (IntegrityError, OperationalError, ProgrammingError):
+            # Of two processes that make the catalog's own tables at once, one fails; then they are there.
+            continue
+    return SqlCatalog(name, **properties)
+
+
+def _module(error: ImportError | NoSuchModuleError) -> str:
+    return str(error.name if isinstance(error, ImportError) else error)
 
 
 def _make_sqlite_folder(uri: str) -> None:
