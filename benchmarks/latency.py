@@ -28,7 +28,7 @@ def run(quick: bool) -> list[Figure]:
     commits, peer_rounds, height = (4, 1, 20) if quick else (96, 8, 2000)
     with scratch() as folder:
         sink = new_sink(folder, "new")
-        first = timed(lambda: commit_epoch(sink, 0))
+        first = timed(commit_epoch, sink, 0)
         new, new_own = _commits(sink, commits)
         identifier = table_with_history(folder, "old", height)
         old, old_own, peer = _beside_peer(folder, identifier, commits, peer_rounds)
@@ -68,8 +68,7 @@ def _commits(sink: IcebergSink, count: int) -> tuple[list[Took], list[float]]:
     """Commits in a row, and our own part of each in milliseconds."""
     took, own = [], []
     for _ in range(count):
-        epoch = sink.frontier()
-        took.append(timed(lambda epoch=epoch: commit_epoch(sink, epoch)))  # type: ignore[misc]
+        took.append(timed(commit_epoch, sink, sink.frontier()))
         metrics = sink.metrics()
         own.append(metrics.last_commit_ms - metrics.last_catalog_ms)
     return took, own
@@ -87,6 +86,5 @@ def _beside_peer(
         took, parts = _commits(sink, commits // rounds)
         ours += took
         own += parts
-        rows = small_rows(height + number)
-        peer.append(timed(lambda rows=rows: peer_table.append(rows)))  # type: ignore[misc]
+        peer.append(timed(peer_table.append, small_rows(height + number)))
     return ours, own, peer

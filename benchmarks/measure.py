@@ -21,11 +21,11 @@ class Took:
     cpu_s: float
 
 
-def timed(act: Callable[[], object]) -> Took:
+def timed(act: Callable[..., object], *arguments: object) -> Took:
     """Run once, with the garbage of what went before collected outside of the time."""
     gc.collect()
     wall, cpu = time.perf_counter(), time.process_time()
-    act()
+    act(*arguments)
     return Took(time.perf_counter() - wall, time.process_time() - cpu)
 
 
@@ -67,8 +67,8 @@ def duel(rounds: int, ours: Callable[[int], object], peer: Callable[[int], objec
     """Let both run in turns; each is told the number of the round."""
     ours_took, peer_took = [], []
     for number in range(rounds):
-        ours_took.append(timed(lambda number=number: ours(number)))  # type: ignore[misc]
-        peer_took.append(timed(lambda number=number: peer(number)))  # type: ignore[misc]
+        ours_took.append(timed(ours, number))
+        peer_took.append(timed(peer, number))
     return Duel(tuple(ours_took), tuple(peer_took))
 
 

@@ -19,7 +19,7 @@ def run(quick: bool) -> list[Figure]:
         table_with_history(folder, "old", height)
         opened: list[IcebergSink] = []
         open_took = timed(lambda: opened.append(new_sink(folder, "old")))
-        resume_took = timed(lambda: _resume(opened[0]))
+        resume_took = timed(_resume, opened[0])
     return [
         Figure(
             f"open and resume at {height:,} snapshots",

@@ -28,9 +28,9 @@ def run(quick: bool) -> list[Figure]:
         sink = new_sink(folder, "ours", _UPSERT)
         _write_epoch(sink, rows(0, table_rows))
         inputs = [_changes(table_rows, count, version) for version in range(1, rounds + 1)]
-        ours = [timed(lambda one=one: _write_epoch(sink, one)) for one in inputs]  # type: ignore[misc]
+        ours = [timed(_write_epoch, sink, one) for one in inputs]
         table = _peer_table(folder, table_rows, inputs[0].schema)
-        peer = timed(lambda: table.upsert(inputs[0], join_cols=["id"]))
+        peer = timed(table.upsert, inputs[0], ["id"])
     return [
         Figure(
             f"upsert of {count:,} changes into {table_rows:,} rows",

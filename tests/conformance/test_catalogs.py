@@ -244,7 +244,7 @@ def _race(options: dict[str, object], start: Any, sink_id: str, epochs: int) -> 
 
 
 def test_two_processes_race_and_neither_loses_a_row(backend: Backend) -> None:
-    """Cases 7 and 15: they make catalog, namespace and table at the same time, and commit at the same time."""
+    """Cases 7 and 15: they make catalog, namespace and table at once, and commit at once."""
     if backend.shared is not None:
         pytest.skip("a catalog in memory has one process")
     spawn = multiprocessing.get_context("spawn")

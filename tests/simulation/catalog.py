@@ -22,6 +22,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import MetadataLogEntry
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.table.update import (
+    AddPartitionSpecUpdate,
     SetSnapshotRefUpdate,
     TableRequirement,
     TableUpdate,
@@ -122,7 +123,7 @@ class SimCatalog:
         metadata = base.metadata
         context = _TableMetadataUpdateContext()
         for update in updates:
-            if self._takes(update):
+            if self._takes(update, base.metadata):
                 metadata = _apply_table_update(update, metadata, context)
         metadata.spec().check_compatible(metadata.schema())
         metadata = metadata.model_copy(
@@ -172,10 +173,13 @@ class SimCatalog:
     def as_catalog(self) -> Catalog:
         return cast(Catalog, self)
 
-    def _takes(self, update: TableUpdate) -> bool:
-        return (
-            self.keeps_tags or not isinstance(update, SetSnapshotRefUpdate) or update.ref_name == MAIN_BRANCH
-        )
+    def _takes(self, update: TableUpdate, base: TableMetadata) -> bool:
+        if isinstance(update, AddPartitionSpecUpdate):
+            # PyIceberg would add a spec a second time that somebody else added meanwhile; Iceberg's own
+            # server does not.
+            return update.spec not in base.partition_specs
+        is_tag = isinstance(update, SetSnapshotRefUpdate) and update.ref_name != MAIN_BRANCH
+        return self.keeps_tags or not is_tag
 
     def _existing(self) -> Version:
         if self.current is None:

@@ -51,10 +51,10 @@ class Warehouse:
         given = {name.replace("_", "."): value for name, value in options.items()}
         return {"warehouse": str(self.folder), "namespace": "ns", "table.name": "t", **given}
 
-    def sink(self, clock: MovableClock | None = None, **options: Any) -> IcebergSink:
+    def sink(self, clock: Any = None, **options: Any) -> IcebergSink:
         return IcebergSink(SinkConfig.from_options(self.options(**options)), clock=clock)
 
-    def upsert(self, clock: MovableClock | None = None, **options: Any) -> IcebergSink:
+    def upsert(self, clock: Any = None, **options: Any) -> IcebergSink:
         return self.sink(clock, **{"write_mode": "upsert", "equality_delete_columns": "id", **options})
 
     @contextmanager

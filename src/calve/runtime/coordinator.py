@@ -144,9 +144,10 @@ class Coordinator:
             sent = self._send(request)
             if sent.answer is Answer.LANDED:
                 # A catalog may take a tag and not keep it: only what a fresh read shows counts. One that is
-                # older than the answer (case 25) shows nothing: then the next round reads again.
-                table = self._try_load(attempt)
-                if table is not None and self._see_newer(table):
+                # older than the answer (case 25), or of another table, shows nothing: the next round reads
+                # again.
+                uuid, table = self.base.metadata.table_uuid, self._try_load(attempt)
+                if table is not None and table.metadata.table_uuid == uuid and self._see_newer(table):
                     return self._claimed(snapshot_id)
         raise CommitConflict(
             f"the claim of sink {self._identity.sink_id} was not taken in {self._policy.attempts_max} "

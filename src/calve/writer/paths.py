@@ -13,10 +13,11 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import hashlib
+import re
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
-from urllib.parse import quote
+from urllib.parse import quote, unquote_to_bytes
 
 import pyarrow as pa
 
@@ -28,6 +29,7 @@ from calve.writer.plan import WritePlan
 
 SEGMENT_BYTES_MAX = 200
 _HASH_DIGITS = 16
+_LAST_ESCAPES = re.compile(r"(?:%[0-9A-F]{2})+\Z")
 _PREFIX = {FileKind.DATA: "data", FileKind.EQUALITY_DELETE: "eqdel"}
 _DAY = dt.date(1970, 1, 1)
 _MIDNIGHT = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -79,7 +81,13 @@ def segment(*parts: str) -> str:
     digest = hashlib.sha256(encoded.encode()).hexdigest()[:_HASH_DIGITS]
     kept = encoded[: SEGMENT_BYTES_MAX - _HASH_DIGITS - 1]
     half = kept.rfind("%", -2)  # an escape that the cut went through
-    return f"{kept if half < 0 else kept[:half]}-{digest}"
+    kept = kept if half < 0 else kept[:half]
+    # DuckDB decodes folder names and refuses half a character: one that the cut went through goes as a whole.
+    return f"{_LAST_ESCAPES.sub(_whole_characters, kept)}-{digest}"
+
+
+def _whole_characters(escapes: re.Match[str]) -> str:
+    return _encode(unquote_to_bytes(escapes[0]).decode("utf-8", "ignore"))
 
 
 def _encode(text: str) -> str:

@@ -184,7 +184,18 @@ def _truncate_decimal(column: pa.Decimal128Array, width: int) -> pa.Decimal128Ar
     rest = pc.if_else(negative, shifted, rest)
     borrow = pc.less(low, rest).cast(u64)
     floor = from_halves(pc.subtract(low, rest), pc.subtract(high, borrow), column.type)
-    return pc.if_else(column.is_valid(), floor, pa.scalar(None, column.type))
+    floor = pc.if_else(column.is_valid(), floor, pa.scalar(None, column.type))
+    try:
+        floor.validate(full=True)
+    except pa.ArrowInvalid:
+        # Only a negative value near the end of its type can grow by a digit. Integers wrap around there, as
+        # Iceberg's own do; a decimal of more digits than its type cannot be written.
+        least = pc.min(column).as_py()
+        raise BadRow(
+            f"{least} truncated to a multiple of {width} has more digits than its {column.type} holds",
+            hint="Partition by another transform, or give the column more digits.",
+        ) from None
+    return floor
 
 
 def _remainder(column: pa.Array, divisor: int | pa.Scalar) -> pa.Array:

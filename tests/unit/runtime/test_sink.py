@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 from sqlalchemy import event
 
 import calve
@@ -94,8 +95,8 @@ def test_close_gives_the_connections_of_its_own_catalog_back(warehouse: Warehous
     with warehouse.sink() as sink:
         commit(sink, 0, ROWS)
         catalog = sink._catalog
-        assert catalog is not None
-        closed = []
+        assert isinstance(catalog, SqlCatalog)
+        closed: list[int] = []
         event.listen(catalog.engine, "close", lambda *_: closed.append(1))
         assert not closed
     assert closed
@@ -111,11 +112,14 @@ def test_a_catalog_that_was_handed_in_stays_open(warehouse: Warehouse) -> None:
 
 
 def test_an_error_inside_the_context_rolls_the_epoch_back_and_passes_on(warehouse: Warehouse) -> None:
-    with pytest.raises(ZeroDivisionError):
+    def run() -> None:
         with warehouse.sink() as sink:
             sink.begin_epoch(0)
             sink.write_batch(ROWS)
-            _ = 1 // 0
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run()
     assert rows_of(warehouse.load()) == []
 
 

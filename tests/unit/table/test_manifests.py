@@ -99,7 +99,7 @@ TYPES: dict[str, tuple[Any, list[Any]]] = {
 def closed(
     partition: tuple[Any, ...] = (), kind: FileKind = FileKind.DATA, number: int = 0, **values: Any
 ) -> FileClosed:
-    given = {
+    given: dict[str, Any] = {
         "batch": Batch(0, 1),
         "worker": "w0",
         "path": f"file:///t/data/{kind.value}-{number}.parquet",
@@ -264,6 +264,7 @@ def test_a_manifest_equals_what_pyiceberg_writes_of_the_same_files(tmp_path: Pat
         assert json_or_text(our_metadata[name]) == json_or_text(their_metadata[name]), name
     if not any(isinstance(value, float) and math.isnan(value) for value in values):  # PyIceberg's NaNs differ
         assert physical(f"{tmp_path}/ours.avro") == physical(f"{tmp_path}/theirs.avro")
+    assert expected.partitions is not None
     (ours,), (their_summary,) = record["partitions"], expected.partitions
     if kind not in ("float", "double"):  # there its bounds may be NaN, or a zero of either sign
         assert (ours["lower_bound"], ours["upper_bound"]) == (
@@ -305,7 +306,7 @@ def physical(location: str) -> list[Any]:
     schema = fastavro.parse_schema(strip(json.loads(blocks.metadata["avro.schema"])))
     records = []
     for block in blocks:
-        stream = io.BytesIO(block.bytes_.getvalue())
+        stream = io.BytesIO(block.bytes_.getvalue())  # type: ignore[attr-defined]
         records += [fastavro.schemaless_reader(stream, schema, None) for _ in range(block.num_records)]
     return records
 

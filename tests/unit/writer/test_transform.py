@@ -51,8 +51,8 @@ TYPES: dict[str, tuple[IcebergType, pa.DataType, st.SearchStrategy[Any]]] = {
     "binary": (BinaryType(), pa.binary(), st.binary(max_size=40)),
     "fixed": (FixedType(7), pa.binary(7), st.binary(min_size=7, max_size=7)),
     "uuid": (UUIDType(), pa.uuid(), st.uuids()),
-    "decimal(9,2)": (DecimalType(9, 2), pa.decimal128(9, 2), st.integers(-(10**9) + 1, 10**9 - 1)),
-    "decimal(38,10)": (DecimalType(38, 10), pa.decimal128(38, 10), st.integers(-(10**38) + 1, 10**38 - 1)),
+    "decimal(9,2)": (DecimalType(9, 2), pa.decimal128(9, 2), st.integers(-(10**9) + 1000, 10**9 - 1)),
+    "decimal(38,10)": (DecimalType(38, 10), pa.decimal128(38, 10), st.integers(-(10**38) + 1000, 10**38 - 1)),
 }
 
 
@@ -101,7 +101,7 @@ def test_a_transform_gives_the_values_of_pyiceberg(text: str, name: str, data: s
     iceberg, kind, strategy = TYPES[name]
     values = data.draw(st.lists(st.one_of(st.none(), strategy), max_size=30))
     column = apply_transform(transform(text), arrow(kind, values))
-    column.validate(full=True) if not pa.types.is_decimal128(column.type) else column.validate()
+    column.validate(full=True)
     assert column.type == result_type(transform(text), kind)
     oracle = parse_transform(text).transform(iceberg)
     expected = [oracle(physical(kind, value)) for value in values]
@@ -187,12 +187,11 @@ def test_case_54_an_instant_whose_hour_is_no_int_is_refused() -> None:
         apply_transform(transform("hour"), pa.array([2**63 - 1], pa.timestamp("us")))
 
 
-def test_truncating_the_least_decimal_is_exact() -> None:
-    column = pa.array([decimal(-(10**38) + 1, 0), decimal(10**38 - 1, 0)], pa.decimal128(38, 0))
+def test_truncating_decimals_of_38_digits_is_exact() -> None:
+    values = (-(10**38) + 2**31, 10**38 - 1)
+    column = pa.array([decimal(value, 0) for value in values], pa.decimal128(38, 0))
     truncated = apply_transform(transform("truncate[2147483647]"), column)
-    assert [int(v) for v in truncated.to_pylist()] == [
-        v - v % 2147483647 for v in (-(10**38) + 1, 10**38 - 1)
-    ]
+    assert [int(v) for v in truncated.to_pylist()] == [v - v % 2147483647 for v in values]
 
 
 REFUSED = [
@@ -262,3 +261,10 @@ def test_booleans_and_uuids_are_keys() -> None:
     ids = [uuid.UUID(int=i).bytes for i in range(3)]
     table = pa.table({"a": [True, False, None], "b": pa.array(ids, pa.uuid())})
     assert pc.count_distinct(hash_keys(table, ["a", "b"])).as_py() == 3
+
+
+def test_case_54_a_decimal_that_grows_by_a_digit_when_truncated_is_refused() -> None:
+    column = pa.array([None, Decimal("-9999999999.99")], pa.decimal128(12, 2))
+    with pytest.raises(BadRow) as refused:
+        apply_transform(Transform(TransformKind.TRUNCATE, 10), column)
+    assert "-9999999999.99" in refused.value.message

@@ -37,6 +37,11 @@ def open_catalog(config: CatalogConfig) -> Catalog:
         raise ConfigError(
             f"{config.uri} is not a database", hint="It reads sqlite:///… or postgresql://…."
         ) from None
+    except OSError as error:
+        raise CatalogError(
+            f"the catalog at {config.uri} cannot be opened: {error.strerror or error}",
+            hint="Is its folder there, and may this user write to it?",
+        ) from error
     except SQLAlchemyError as error:
         # The driver's own words may hold the URI with its password: they go through the redaction.
         raise CatalogError(

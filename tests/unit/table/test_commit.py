@@ -1,0 +1,188 @@
+"""One attempt: what each answer proves, by the type of the error alone."""
+
+from __future__ import annotations
+
+import operator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.exceptions import (
+    BadRequestError,
+    CommitFailedException,
+    CommitStateUnknownException,
+    ForbiddenError,
+    NoSuchTableError,
+    OAuthError,
+    ServerError,
+    ServiceUnavailableError,
+    UnauthorizedError,
+)
+from requests.exceptions import ConnectionError as LostConnection
+from requests.exceptions import JSONDecodeError, ReadTimeout
+from sqlalchemy.exc import OperationalError
+
+from calve import AccessDenied, CatalogError, IcebergSink, TableMissing
+from calve.model.errors import StoreError
+from calve.protocol.retry import Answer
+from calve.table.base import Base, last_sequence, read_base, read_progress, tag_snapshot
+from calve.table.build import Attempt
+from calve.table.commit import load, send
+from tests.support.sinks import NAME, Warehouse, commit
+from tests.support.truth import rows_of
+
+ROWS = pa.table({"id": [1, 2], "v": ["a", "b"]})
+LOCKED = OperationalError("update", {}, Exception("database is locked"))
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    return Warehouse(tmp_path / "warehouse")
+
+
+class Answering:
+    """A catalog that answers everything with one error."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def __getattr__(self, _: str) -> Any:
+        def answer(*_: object) -> None:
+            raise self._error
+
+        return answer
+
+
+@pytest.fixture
+def base(warehouse: Warehouse) -> Base:
+    with warehouse.sink() as sink:
+        commit(sink, 0, ROWS)
+    return read_base(warehouse.load())
+
+
+def attempt_on(base: Base) -> Attempt:
+    progress = read_progress(base.metadata, "ns.t")
+    assert progress is not None
+    return Attempt((), (), progress, 1, base.manifests, base.main_summary)
+
+
+@pytest.mark.parametrize("error", [CommitFailedException("409"), BadRequestError("400")], ids=repr)
+def test_the_catalogs_own_no_is_a_conflict(base: Base, error: Exception) -> None:
+    """Case 15."""
+    sent = send(Answering(error), base, attempt_on(base))  # type: ignore[arg-type]
+    assert (sent.answer, sent.base, sent.cause) == (Answer.CONFLICT, None, error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        CommitStateUnknownException("500"),
+        ServiceUnavailableError("503"),
+        ServerError("502"),
+        UnauthorizedError("401"),
+        LostConnection("reset"),
+        ReadTimeout("no answer"),
+        JSONDecodeError("cut", "{", 1),
+        LOCKED,
+        OSError("disk"),
+        StoreError("disk", hint="mend it"),
+        ValueError("older than last sequence number"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_may_have_happened_is_unknown(base: Base, error: Exception) -> None:
+    """Cases 17 to 23, 26 and 30."""
+    sent = send(Answering(error), base, attempt_on(base))  # type: ignore[arg-type]
+    assert (sent.answer, sent.cause) == (Answer.UNKNOWN, error)
+
+
+def test_case_27_a_denied_commit_stops_and_keeps_the_files(base: Base) -> None:
+    with pytest.raises(AccessDenied, match=r"ns\.t") as caught:
+        send(Answering(ForbiddenError("403")), base, attempt_on(base))  # type: ignore[arg-type]
+    assert "files are kept" in caught.value.hint
+
+
+def test_case_28_a_commit_to_a_table_that_is_gone_says_so(base: Base) -> None:
+    with pytest.raises(TableMissing):
+        send(Answering(NoSuchTableError("404")), base, attempt_on(base))  # type: ignore[arg-type]
+
+
+def test_an_error_that_nobody_listed_is_a_defect_and_is_raised(base: Base) -> None:
+    with pytest.raises(ZeroDivisionError):
+        send(Answering(ZeroDivisionError()), base, attempt_on(base))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "error, wanted",
+    [
+        (NoSuchTableError("404"), TableMissing),
+        (ForbiddenError("403"), AccessDenied),
+        (UnauthorizedError("401"), AccessDenied),
+        (OAuthError("401"), AccessDenied),
+        (LOCKED, CatalogError),
+        (LostConnection("reset"), CatalogError),
+        (ServerError("500"), CatalogError),
+        (StoreError("no metadata", hint="mend it"), CatalogError),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_table_that_cannot_be_loaded_is_one_of_our_errors(
+    error: Exception, wanted: type[Exception]
+) -> None:
+    with pytest.raises(wanted, match=r"ns\.t") as caught:
+        load(Answering(error), NAME)  # type: ignore[arg-type]
+    assert caught.value.__cause__ is error
+
+
+def test_what_landed_is_the_base_of_the_next_attempt(warehouse: Warehouse) -> None:
+    """The catalog's answer and our own manifests stand for a fresh read of the table."""
+    with warehouse.upsert() as sink:
+        for epoch in range(3):
+            commit(sink, epoch, ROWS)
+            ours = _base_of(sink)
+            fresh = read_base(warehouse.load())
+            assert ours.metadata == fresh.metadata
+            by_path = operator.itemgetter("manifest_path")
+            assert sorted(ours.manifests, key=by_path) == sorted(fresh.manifests, key=by_path)
+            assert ours.main_summary == fresh.main_summary
+            assert ours.main == fresh.main
+            assert last_sequence(ours.metadata) == last_sequence(fresh.metadata)
+
+
+def _base_of(sink: IcebergSink) -> Base:
+    assert sink._coordinator is not None
+    return sink._coordinator.base
+
+
+def test_a_lost_answer_of_a_landed_commit_is_not_committed_again(warehouse: Warehouse) -> None:
+    """P3, cases 18 and 21."""
+    with warehouse.upsert() as sink:
+        commit(sink, 0, ROWS)
+        catalog = sink._catalog
+        assert catalog is not None
+        real = catalog.commit_table
+
+        def losing(*arguments: Any) -> Any:
+            catalog.commit_table = real  # type: ignore[method-assign]
+            real(*arguments)
+            raise LostConnection("reset after it was applied")
+
+        catalog.commit_table = losing  # type: ignore[assignment, method-assign]
+        result = commit(sink, 1, pa.table({"id": [3], "v": ["c"]}))
+        assert result.snapshot_id == warehouse.load().metadata.current_snapshot_id
+        assert sink.metrics().unknown_answers == 1
+        commit(sink, 2, pa.table({"id": [4], "v": ["d"]}))
+    table = warehouse.load()
+    assert len(rows_of(table)) == 4
+    assert len(table.metadata.snapshots) == 4, "a claim and three epochs"
+
+
+def test_a_table_without_snapshots_has_an_empty_base(warehouse: Warehouse) -> None:
+    warehouse.folder.mkdir()
+    with warehouse.catalog() as catalog:
+        catalog.create_namespace("ns")
+        base = read_base(catalog.create_table(NAME, pa.schema([("id", pa.int64())])))
+    assert (base.main, base.manifests, base.main_summary) == (None, (), None)
+    assert tag_snapshot(base.metadata, "ns.t") is None
+    assert last_sequence(base.metadata) == 0
