@@ -68,7 +68,7 @@ def _initialize(binaries: Path, folder: Path, owner: dict[str, Any]) -> None:
     password = folder / "password"
     password.write_text(PASSWORD)
     password.chmod(0o644)
-    command = [
+    command: list[str | Path] = [
         *(binaries / "initdb", "-A", "scram-sha-256", "-U", "postgres", f"--pwfile={password}"),
         *("-E", "utf8", "--locale=C", "--no-sync", "-D", folder / "data"),
     ]
@@ -83,7 +83,16 @@ def _free_port() -> int:
 
 
 def _wait(binaries: Path, port: int, server: subprocess.Popen[bytes]) -> None:
-    ready = [binaries / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port), "-t", str(_STARTS_S)]
+    ready: list[str | Path] = [
+        binaries / "pg_isready",
+        "-q",
+        "-h",
+        "127.0.0.1",
+        "-p",
+        str(port),
+        "-t",
+        str(_STARTS_S),
+    ]
     for _ in range(1_000):
         assert server.poll() is None, "the server ended"
         if subprocess.run(ready, check=False).returncode == 0:

@@ -37,7 +37,8 @@ class Edges:
         for batch in self.batches:
             if batch.lower != lower:
                 raise BadBatch(
-                    f"{batch} does not follow {lower}", hint="Batches tile time: this is a defect of the caller."
+                    f"{batch} does not follow {lower}",
+                    hint="Batches tile time: this is a defect of the caller.",
                 )
             lower = batch.upper
 

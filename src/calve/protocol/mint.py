@@ -39,7 +39,9 @@ class MintPolicy:
             if value is not None and not 1 <= value <= TIME_MAX:
                 raise BadBatch(f"{name} {value} is not a length of time", hint="Give a positive integer.")
         if not 0 <= self.ahead <= CLOSED_MAX:
-            raise BadBatch(f"ahead {self.ahead} is outside 0 … {CLOSED_MAX}", hint="Mint a few batches ahead.")
+            raise BadBatch(
+                f"ahead {self.ahead} is outside 0 … {CLOSED_MAX}", hint="Mint a few batches ahead."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,9 @@ def advance(mint: Mint, frontier: int) -> tuple[Mint, tuple[Batch, ...]]:
     return _mint_ahead(replace(mint, lower=lower)), tuple(closed)
 
 
-def settle(committed: int, closed: Sequence[tuple[Batch, bool]], heartbeat: int | None = None) -> tuple[Batch, ...]:
+def settle(
+    committed: int, closed: Sequence[tuple[Batch, bool]], heartbeat: int | None = None
+) -> tuple[Batch, ...]:
     """The batches to publish, of closed ones and whether each has changes.
 
     An empty batch is not a snapshot (case 52): its time goes to the next batch that has changes, so that
@@ -95,7 +99,9 @@ def settle(committed: int, closed: Sequence[tuple[Batch, bool]], heartbeat: int 
     published = []
     for batch, has_changes in closed:
         if batch.lower != upper:
-            raise BadBatch(f"{batch} does not follow {upper}", hint="Batches tile time: this is a defect of the caller.")
+            raise BadBatch(
+                f"{batch} does not follow {upper}", hint="Batches tile time: this is a defect of the caller."
+            )
         upper = batch.upper
         if has_changes:
             published.append(Batch(lower, upper))

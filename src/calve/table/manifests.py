@@ -192,11 +192,28 @@ def write_manifest_list(
         "sequence-number": str(sequence_number),
         "format-version": "2",
     }
-    buffer = io.BytesIO()
-    codec = "null" if compression == "uncompressed" else "deflate"
-    fastavro.writer(buffer, _list_schema(), rows, codec=codec, codec_compression_level=1, metadata=metadata)
-    _put(io_, location, buffer.getvalue())
+    _put(io_, location, container(_list_schema(), metadata, compression, map(_encoded_row, rows)))
     return rows
+
+
+_ROWS_KNOWN_MAX = 4096
+_rows_known: dict[int, tuple[ManifestRecord, bytes]] = {}
+
+
+def _encoded_row(row: ManifestRecord) -> bytes:
+    """A row of a manifest list, encoded once. Nearly all rows of a list stood in the list before, and
+    are the same objects; a row is never changed once it stands in a list. The row is kept beside its
+    bytes, so that no other object can have its id."""
+    known = _rows_known.get(id(row))
+    if known is not None:
+        return known[1]
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, _list_schema(), row)
+    if len(_rows_known) >= _ROWS_KNOWN_MAX:
+        _rows_known.clear()
+    encoded = stream.getvalue()
+    _rows_known[id(row)] = (row, encoded)
+    return encoded
 
 
 def read_manifest_list(io_: FileIO, location: str) -> tuple[ManifestRecord, ...]:

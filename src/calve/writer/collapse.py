@@ -9,8 +9,8 @@ that differ has no last one and is refused, never settled by chance (P8).
 
 Why it may be done in steps: `latest` keeps every row that can still win, ties included, so
 `collapse(latest(a) + b)` is `collapse(a + b)`. What the first change of a key tells (that it is new) is
-handed to all its changes, and so to whichever stays. Only `collapse`, at the end, asks that one row is left. A
-tie that a later change overtakes is therefore no error, however the changes were cut up.
+handed to all its changes, and so to whichever stays. Only `collapse`, at the end, asks that one row is
+left. A tie that a later change overtakes is therefore no error, however the changes were cut up.
 
 Why in pieces: Arrow's hash tables take up to 200 bytes a key while they grow. A piece holds all rows of
 its keys, so the pieces need not know of each other, and only one has its tables in memory (P9).
@@ -81,7 +81,9 @@ class _Order:
         is_new = pa.concat_arrays([flags for _, flags in new]).take(pc.sort_indices(rows))
         stays = pc.greater(codes, 0)
         told = pc.if_else(
-            is_new, pc.if_else(stays, _code(INSERT), _code(NOTHING)), pc.if_else(stays, _code(UPSERT), _code(DELETE))
+            is_new,
+            pc.if_else(stays, _code(INSERT), _code(NOTHING)),
+            pc.if_else(stays, _code(UPSERT), _code(DELETE)),
         )
         place = changes.column_names.index(self.op)
         return changes.set_column(place, changes.schema.field(place), told)

@@ -27,7 +27,7 @@ def test_rates_need_time() -> None:
 
 
 def test_each_foreign_snapshot_is_counted_once_however_often_it_is_seen() -> None:
-    foreign = Foreign("ns.t", halt=False)
+    foreign = Foreign("ns.t", "ns.t", halt=False)
     one, two, three = (snapshot(number, added_records=str(number)) for number in (1, 2, 3))
     foreign.count(Lineage(True, (two, one)))
     foreign.count(Lineage(True, (two, one)))
@@ -38,7 +38,7 @@ def test_each_foreign_snapshot_is_counted_once_however_often_it_is_seen() -> Non
 
 def test_a_rewrite_adds_no_rows_and_one_that_drops_deletes_is_noted() -> None:
     """Case 38."""
-    foreign = Foreign("ns.t", halt=True)
+    foreign = Foreign("ns.t", "ns.t", halt=True)
     foreign.count(Lineage(True, (snapshot(1, Operation.REPLACE, added_records="500"),)))
     assert (foreign.rows, foreign.rewrites_that_dropped_deletes) == (0, 0)
     foreign.count(Lineage(True, (snapshot(2, Operation.REPLACE, removed_equality_delete_files="1"),)))
@@ -55,3 +55,10 @@ def test_case_38_a_sink_beside_a_rewrite_that_dropped_deletes_is_degraded(tmp_pa
         status = sink.health_check()
     assert status.health is Health.DEGRADED
     assert "compare the table with its source" in status.hint
+
+
+def test_a_commit_of_the_sink_itself_is_not_foreign() -> None:
+    foreign = Foreign("ns.t", "ns.t", halt=True)
+    ours = Summary(Operation.APPEND, **{"calve.sink-id": "ns.t", "added-records": "5"})
+    foreign.count(Lineage(True, (Snapshot(snapshot_id=1, timestamp_ms=1, manifest_list="m", summary=ours),)))
+    assert foreign.snapshots == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -22,7 +23,7 @@ def warehouse(tmp_path: Path) -> Warehouse:
     return Warehouse(tmp_path / "warehouse")
 
 
-def plan_of(warehouse: Warehouse, epochs: int = 1, **options: object) -> EpochPlan:
+def plan_of(warehouse: Warehouse, epochs: Any = 1, **options: Any) -> EpochPlan:
     given = warehouse.options(write_mode="upsert", equality_delete_columns="id", **options)
     with warehouse.upsert(**options) as sink:
         sink.begin_epoch(0)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import io
+from typing import cast
 
 import fastavro
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calve.table.avro import SMALL, container, raw_records, sized, without_logical_types, zigzag
+from calve.table.avro import SMALL, AvroSchema, container, raw_records, sized, without_logical_types, zigzag
 
-LONG = {"type": "record", "name": "r", "fields": [{"name": "n", "type": "long"}]}
+LONG: AvroSchema = {"type": "record", "name": "r", "fields": [{"name": "n", "type": "long"}]}
+
+
+def parsed(schema: AvroSchema) -> AvroSchema:
+    return cast(AvroSchema, fastavro.parse_schema(schema))
 
 
 @given(st.integers(-(2**63), 2**63 - 1))
@@ -41,11 +46,11 @@ def test_a_container_is_read_by_others_and_its_records_come_back_as_they_were(
     compression: str, codec: str, count: int
 ) -> None:
     records = [zigzag(number) for number in range(count)]
-    content = container(fastavro.parse_schema(LONG), {"who": "calve"}, compression, records)
+    content = container(parsed(LONG), {"who": "calve"}, compression, records)
     reader = fastavro.reader(io.BytesIO(content))
     assert reader.codec == codec
     assert reader.metadata["who"] == "calve"
-    assert [record["n"] for record in reader] == list(range(count))  # type: ignore[index]
+    assert list(reader) == [{"n": number} for number in range(count)]
     schema, raw = raw_records(content)
     assert schema["name"] == "r"
     assert list(raw) == [({"n": number}, zigzag(number)) for number in range(count)]
@@ -56,7 +61,7 @@ def test_records_are_read_physically_where_python_has_no_such_date() -> None:
     kind = {"type": "long", "logicalType": "timestamp-micros"}
     schema = {"type": "record", "name": "r", "fields": [{"name": "t", "type": ["null", kind]}]}
     far = 2**62
-    content = container(fastavro.parse_schema(schema), {}, "gzip", [zigzag(1) + zigzag(far)])
+    content = container(parsed(schema), {}, "gzip", [zigzag(1) + zigzag(far)])
     _, records = raw_records(content)
     assert [record for record, _ in records] == [{"t": far}]
     assert without_logical_types(schema) == {

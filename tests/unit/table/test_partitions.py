@@ -31,8 +31,8 @@ def test_merging_summaries_is_summarizing_all(groups: list[list[float | None]]) 
     (summary,) = whole
     numbers = [value for group in groups for value in group if value is not None and not math.isnan(value)]
     if numbers:
-        assert from_bytes(DoubleType(), summary["lower_bound"]) == min(numbers)
-        assert from_bytes(DoubleType(), summary["upper_bound"]) == max(numbers)
+        bounds = (struct.unpack("<d", summary[name])[0] for name in ("lower_bound", "upper_bound"))
+        assert tuple(bounds) == (min(numbers), max(numbers))
     else:
         assert summary["lower_bound"] is None
         assert summary["upper_bound"] is None
