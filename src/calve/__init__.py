@@ -75,7 +75,7 @@ __all__ = [
     "WriteResult",
 ]
 
-# Workers import rooms of this package and must not pay for PyIceberg: what needs it comes when it is asked for.
+# Workers import rooms of this package and must not pay for PyIceberg: what needs it comes when asked for.
 _LAZY = {
     "CatalogConfig": "calve.config.catalog",
     "Delivery": "calve.config.sink",

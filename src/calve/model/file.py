@@ -97,7 +97,8 @@ class FileClosed:
         if body.get("version") != MESSAGE_VERSION:
             raise BadMessage(
                 f"a FileClosed of version {body.get('version')!r} cannot be read here",
-                hint=f"This release reads version {MESSAGE_VERSION}. Finish the batch with the release that wrote it.",
+                hint=f"This release reads version {MESSAGE_VERSION}. "
+                "Finish the batch with the release that wrote it.",
             )
         claimed = body.pop("sha256", None)
         actual = hashlib.sha256(_canonical(body)).hexdigest()

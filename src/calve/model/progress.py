@@ -94,7 +94,8 @@ def check_sink_id(sink_id: str) -> str:
     if not _SINK_ID.fullmatch(sink_id) or ".." in sink_id:
         raise BadName(
             f"{sink_id!r} cannot be a sink's id",
-            hint="Use 1 to 128 letters, digits, '_', '-' or '.', without '..', not beginning with '.' or '-'.",
+            hint="Use 1 to 128 letters, digits, '_', '-' or '.', without '..', not beginning with '.' or "
+            "'-'.",
         )
     return sink_id
 

@@ -345,7 +345,8 @@ class Coordinator:
             return
         if progress is not None and progress.writer != self._writer and progress.frontier >= upper:
             # It landed, and another run has claimed the sink since: the next commit will find that out.
-            self._landed(replace(self.progress, frontier=upper), prepared[-1].snapshot_id, started)
+            last = prepared[-1].snapshot_id
+            self._landed(replace(self.progress, frontier=upper, committed=last), last, started)
             return
         raise Diverged(
             f"an earlier commit of {self._identity.table_name} landed with other bounds than "

@@ -20,6 +20,7 @@ The times of this sink are epoch numbers: committing epoch n moves the frontier 
 from __future__ import annotations
 
 import logging
+import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -496,4 +497,4 @@ class IcebergSink:
     def _spill_folder(self) -> Path:
         if self.config.spill_folder is not None:
             return Path(self.config.spill_folder)
-        return Path(tempfile.gettempdir()) / "calve-spill"
+        return Path(tempfile.gettempdir()) / f"calve-spill-{os.getuid()}"
