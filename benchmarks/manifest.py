@@ -33,7 +33,8 @@ from benchmarks.place import scratch
 from calve.model.batch import Batch
 from calve.model.file import ColumnMetrics, FileClosed, FileKind
 from calve.table.fileio import StoreFileIO
-from calve.table.manifests import Content, Shape, added_manifest
+from calve.table.lists import Content
+from calve.table.manifests import Shape, added_manifest
 
 _SNAPSHOT = 4_611_686_018_427_387_904
 _TYPES: tuple[PrimitiveType, ...] = (LongType(),) * 8 + (DoubleType(),) * 4 + (StringType(),) * 8

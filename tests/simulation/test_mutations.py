@@ -17,7 +17,7 @@ from calve.model.progress import tag_name
 from calve.protocol.judge import Intent, Look, Verdict, judge
 from calve.runtime import coordinator
 from calve.runtime.coordinator import Coordinator
-from calve.table import build, manifests, merge
+from calve.table import build, lists, manifests, merge
 from calve.table.build import Builder
 from calve.table.lineage import Lineage
 from tests.simulation.checker import SINK, Violation
@@ -54,13 +54,13 @@ def unknown_taken_for_not_applied(patch: pytest.MonkeyPatch) -> None:
 
 def old_sequence_number_on_a_retry(patch: pytest.MonkeyPatch) -> None:
     """The numbers of the first attempt stay in the manifests' rows (T3)."""
-    assigned = manifests._assigned
+    assigned = lists._assigned
 
     def in_place(manifest: dict[str, Any], number: int) -> dict[str, Any]:
         manifest.update(assigned(manifest, number))
         return manifest
 
-    patch.setattr(manifests, "_assigned", in_place)
+    patch.setattr(lists, "_assigned", in_place)
 
 
 def no_premises(patch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from calve.model.file import FileClosed, FileKind
 from calve.table.base import Base
 from calve.table.build import Ready
 from calve.table.layout import from_spec
-from calve.table.manifests import Content, is_live
+from calve.table.lists import Content, is_live
 from calve.table.plan import Scope, delete_scope, global_spec, unpartitioned_specs
 from calve.table.premises import Premises, SchemaState
 from tests.simulation.source import Row, Source

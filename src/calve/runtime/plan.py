@@ -11,7 +11,7 @@ from pyiceberg.schema import Schema
 from calve.config.sink import Mode, SinkConfig
 from calve.table.base import Base
 from calve.table.evolve import Evolution
-from calve.table.manifests import Content
+from calve.table.lists import Content
 from calve.table.plan import Scope, TablePlan, table_plan
 from calve.table.premises import Premises, SchemaState
 from calve.table.properties import FileProperties

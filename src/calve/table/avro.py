@@ -11,20 +11,15 @@ import io
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import Any
 
 import fastavro
 
 AvroSchema = dict[str, Any]
 
-_CODECS = {"gzip": "deflate", "uncompressed": "null", "zstd": "zstandard", "snappy": "snappy"}
-"""Iceberg's `write.avro.compression-codec` to Avro's codec; block compression here is deflate or none."""
-
 _BLOCK_BYTES = 128 * 1024
 _DEFLATE_LEVEL = 1
-_THREADS = 4
-_BLOCKS_FOR_THREADS = 8
-"""Fewer blocks are compressed before a thread has started."""
 _SYNC_BYTES = 16
 
 
@@ -89,21 +84,25 @@ def container(
     header = head.getvalue()
     sync = header[-_SYNC_BYTES:]
     parts = [header]
-    counted = list(_blocks(records))
-    blocks = [block for _, block in counted]
-    if codec == "deflate":
-        blocks = _deflated(blocks)
-    for (count, _), block in zip(counted, blocks, strict=True):
+    for count, block in _deflated(_blocks(records)) if codec == "deflate" else _blocks(records):
         parts += (zigzag(count), zigzag(len(block)), block, sync)
     return b"".join(parts)
 
 
-def _deflated(blocks: list[bytes]) -> list[bytes]:
-    """The blocks compressed: several at a time, because zlib leaves the interpreter to others meanwhile."""
-    if len(blocks) < _BLOCKS_FOR_THREADS:
-        return [_deflate(block) for block in blocks]
-    with ThreadPoolExecutor(_THREADS, "calve-deflate") as threads:
-        return list(threads.map(_deflate, blocks))
+def _deflated(blocks: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    """The blocks compressed. Where there are several, a thread compresses one while the next is encoded:
+    zlib leaves the interpreter to others meanwhile."""
+    first, second = next(blocks, None), next(blocks, None)
+    if first is None:
+        return
+    if second is None:
+        yield first[0], _deflate(first[1])
+        return
+    with ThreadPoolExecutor(1, "calve-deflate") as thread:
+        under_way = [
+            (count, thread.submit(_deflate, block)) for count, block in chain((first, second), blocks)
+        ]
+        yield from ((count, block.result()) for count, block in under_way)
 
 
 def _deflate(block: bytes) -> bytes:

@@ -11,7 +11,7 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataV1
 from pyiceberg.table.snapshots import Snapshot
 
 from calve.model.progress import Progress, tag_name
-from calve.table.manifests import ManifestRecord, is_live, read_manifest_list
+from calve.table.lists import ManifestRecord, is_live, read_manifest_list
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,8 @@ from calve.model.batch import Batch, batch_id
 from calve.model.file import FileClosed
 from calve.model.progress import Progress, claimed_property, tag_name
 from calve.table.base import Base, last_sequence, live_manifests, summary_texts, tag_snapshot
-from calve.table.manifests import ManifestRecord, Shape, added_manifest, by_manifest, write_manifest_list
+from calve.table.lists import ManifestRecord, write_manifest_list
+from calve.table.manifests import Shape, added_manifest, by_manifest
 from calve.table.merge import Merger, avro_compression
 from calve.table.premises import Premises
 from calve.table.summary import summarize
@@ -165,7 +166,9 @@ class Builder:
         """Make the sink this run's own: `progress` already carries its generation and writer."""
         metadata = base.metadata
         held = tag_snapshot(metadata, self._sink_id)
-        manifests = () if held is None else live_manifests(base.io, held)
+        # A first claim has no tag's content: it shows main's.
+        manifests = base.manifests if held is None else live_manifests(base.io, held)
+        before = base.main_summary if held is None else summary_texts(held)
         sequence = last_sequence(metadata) + 1
         # A snapshot without a parent may have any sequence number, and would take the table's own back
         # where somebody committed since the base was read: a first claim follows main.
@@ -186,7 +189,7 @@ class Builder:
             sequence_number=sequence,
             timestamp_ms=_timestamp(metadata, now_ms),
             manifest_list=location,
-            summary=summarize((), None if held is None else summary_texts(held), progress.to_summary()),
+            summary=summarize((), before, progress.to_summary()),
             schema_id=metadata.current_schema_id,
         )
         updates: tuple[TableUpdate, ...] = (

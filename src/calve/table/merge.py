@@ -23,17 +23,9 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.types import StructType
 
 from calve.model.errors import ConfigError
-from calve.table.manifests import (
-    Content,
-    Entry,
-    ManifestRecord,
-    Shape,
-    is_assigned,
-    live_files,
-    merged_manifest,
-    read_entries,
-    settled,
-)
+from calve.table.entries import Entry, settled
+from calve.table.lists import Content, ManifestRecord, is_assigned, live_files
+from calve.table.manifests import Shape, merged_manifest, read_entries
 
 _REMEMBERED_BYTES = 32 * 1024 * 1024
 _ENABLED = "commit.manifest-merge.enabled"

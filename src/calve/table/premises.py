@@ -15,7 +15,7 @@ from pyiceberg.schema import Schema, promote
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.types import NestedField
 
-from calve.table.manifests import Content, ManifestRecord, is_live
+from calve.table.lists import Content, ManifestRecord, is_live
 
 
 class SchemaState(NamedTuple):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calve.table.avro import SMALL, container, counts, zigzag
-from calve.table.manifests import _bounds, _counts
+from calve.table.entries import _bounds, _counts
 
 LONGS = fastavro.parse_schema({"type": "record", "name": "one", "fields": [{"name": "n", "type": "long"}]})
 edges = st.sampled_from([2**bits + step for bits in range(6, 63, 7) for step in (-1, 0, 1)])

@@ -58,9 +58,11 @@ from pyiceberg.types import (
 
 from calve.model.batch import Batch
 from calve.model.file import ColumnMetrics, FileClosed, FileKind
-from calve.table import manifests
+from calve.table import lists
+from calve.table.entries import settled
 from calve.table.fileio import StoreFileIO
-from calve.table.manifests import Content, Shape, added_manifest, by_manifest, merged_manifest, read_entries
+from calve.table.lists import Content
+from calve.table.manifests import Shape, added_manifest, by_manifest, merged_manifest, read_entries
 
 IO = StoreFileIO()
 METRICS = ColumnMetrics(
@@ -138,7 +140,7 @@ def plain_records(location: str) -> tuple[dict[str, Any], list[dict[str, Any]], 
 
 def manifest_file(record: dict[str, Any], location: str) -> Any:
     """PyIceberg's view of a manifest, by way of a manifest list."""
-    manifests.write_manifest_list(
+    lists.write_manifest_list(
         IO, location, [record], snapshot_id=77, parent_id=None, sequence_number=5, compression="gzip"
     )
     (found,) = read_manifest_list(PyArrowFileIO().new_input(location))
@@ -389,7 +391,7 @@ def test_a_retry_gives_open_manifests_the_new_number_and_leaves_the_others(tmp_p
     """A manifest that kept the number of a lost attempt would let rows escape our deletes."""
     record, _ = added_manifest(IO, f"{tmp_path}/m.avro", shape_of(), 77, [closed()])
     for attempt, sequence in enumerate((5, 9)):
-        rows = manifests.write_manifest_list(
+        rows = lists.write_manifest_list(
             IO,
             f"{tmp_path}/{attempt}.avro",
             [record],
@@ -401,8 +403,8 @@ def test_a_retry_gives_open_manifests_the_new_number_and_leaves_the_others(tmp_p
         assert [(row["sequence_number"], row["min_sequence_number"]) for row in rows] == [
             (sequence, sequence)
         ]
-        assert manifests.read_manifest_list(IO, f"{tmp_path}/{attempt}.avro") == rows
-        again = manifests.write_manifest_list(
+        assert lists.read_manifest_list(IO, f"{tmp_path}/{attempt}.avro") == rows
+        again = lists.write_manifest_list(
             IO,
             f"{tmp_path}/{attempt}b.avro",
             rows,
@@ -412,13 +414,13 @@ def test_a_retry_gives_open_manifests_the_new_number_and_leaves_the_others(tmp_p
             compression="uncompressed",
         )
         assert again == rows
-    assert not manifests.is_assigned(record)
+    assert not lists.is_assigned(record)
 
 
 def test_a_manifest_list_carries_icebergs_metadata(tmp_path: Path) -> None:
     location = f"{tmp_path}/list.avro"
     for parent, text in ((None, "null"), (3, "3")):
-        manifests.write_manifest_list(
+        lists.write_manifest_list(
             IO, location + text, [], snapshot_id=77, parent_id=parent, sequence_number=5, compression="gzip"
         )
         _, records, metadata = plain_records(location + text)
@@ -450,9 +452,9 @@ def test_lists_of_older_writers_are_completed(tmp_path: Path) -> None:
     buffer = io.BytesIO()
     fastavro.writer(buffer, schema, [row])
     (tmp_path / "list.avro").write_bytes(buffer.getvalue())
-    (found,) = manifests.read_manifest_list(IO, f"{tmp_path}/list.avro")
+    (found,) = lists.read_manifest_list(IO, f"{tmp_path}/list.avro")
     assert (found["content"], found["sequence_number"], found["added_files_count"]) == (0, 0, 4)
-    assert manifests.is_live(found)
+    assert lists.is_live(found)
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -467,7 +469,7 @@ def test_merged_entries_keep_their_bytes_and_numbers(tmp_path: Path, kind: str) 
         rows.append(record | {"sequence_number": 5 + number, "min_sequence_number": 5 + number})
         written.append(entries)
     read = [read_entries(IO, row, shape) for row in rows]
-    remembered = [manifests.settled(entries, row) for entries, row in zip(written, rows, strict=True)]
+    remembered = [settled(entries, row) for entries, row in zip(written, rows, strict=True)]
     assert read == remembered, "what was read back is what was remembered"
     merged = [entry for entries in remembered for entry in entries]
     record = merged_manifest(IO, f"{tmp_path}/merged.avro", shape, 99, rows, merged)

@@ -21,7 +21,7 @@ from pyiceberg.types import (
     StructType,
 )
 
-from calve.table.manifests import Content
+from calve.table.lists import Content
 from calve.table.premises import Premises, SchemaState, broken
 
 ID = NestedField(1, "id", IntegerType(), required=True)
