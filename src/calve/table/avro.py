@@ -1,8 +1,7 @@
 """Avro containers: fastavro's header and reader, and a block writer for records that are bytes already.
 
-A manifest entry is mostly five maps of small integers, which a general encoder walks value by value:
-for 5,000 files that took longer than all else in a commit. `manifests` joins them as bytes; this module
-puts such records into a container that every Avro reader takes.
+Manifest entries come encoded (`model/encoding.py`); this module puts them into a container that every Avro
+reader takes.
 """
 
 from __future__ import annotations
@@ -16,59 +15,13 @@ from typing import Any
 
 import fastavro
 
+from calve.model.encoding import zigzag
+
 AvroSchema = dict[str, Any]
 
 _BLOCK_BYTES = 128 * 1024
 _DEFLATE_LEVEL = 1
 _SYNC_BYTES = 16
-
-
-def zigzag(value: int) -> bytes:
-    """An Avro int or long."""
-    value = value << 1 if value >= 0 else ((-value) << 1) - 1
-    if value < 0x80:
-        return bytes((value,))
-    encoded = bytearray()
-    while value >= 0x80:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
-
-
-SMALL = tuple(zigzag(value) for value in range(4096))
-"""Encoded small numbers: field ids, lengths and counts are mostly these."""
-
-
-def counts(numbers: Mapping[int, int]) -> bytes:
-    """The pairs of an Avro map from small numbers to numbers, neither negative, without its head and end.
-
-    Bytes are put into one list as numbers: an object a number, joined afterwards, takes twice as long.
-    """
-    encoded: list[int] = []
-    for key, value in numbers.items():
-        if key >= 0x40:
-            encoded += zigzag(key)
-        else:
-            encoded.append(key << 1)
-        if value < 0x40:
-            encoded.append(value << 1)
-        elif value < 0x2000:
-            encoded += (value << 1 & 0x7F | 0x80, value >> 6)
-        elif value < 0x100000:
-            encoded += (value << 1 & 0x7F | 0x80, value >> 6 & 0x7F | 0x80, value >> 13)
-        elif value < 0x8000000:
-            low, high = value << 1 & 0x7F | 0x80, value >> 13 & 0x7F | 0x80
-            encoded += (low, value >> 6 & 0x7F | 0x80, high, value >> 20)
-        else:
-            encoded += zigzag(value)
-    return bytes(encoded)
-
-
-def sized(value: bytes) -> bytes:
-    """An Avro bytes or string: its length, then itself."""
-    length = len(value)
-    return (SMALL[length] if length < len(SMALL) else zigzag(length)) + value
 
 
 def container(

@@ -2,15 +2,14 @@
 
     FileClosed ──encode_file──▶ Entry.data_file ──▶ manifest, and every manifest it is merged into
 
-The partition record is fastavro's. The rest of an entry is mostly five maps of small integers, which a
-general encoder walks value by value; they have one fixed shape and are joined here. `equality_ids` is a
-list of ints, as the specification says: a list of longs makes Iceberg's own reader fail.
+The partition record is fastavro's. Counts and bounds come encoded with the message: the worker did that.
+`equality_ids` is a list of ints, as the specification says: a list of longs makes Iceberg's own reader fail.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
@@ -23,11 +22,10 @@ from pyiceberg.types import DecimalType, StructType
 from pyiceberg.utils.decimal import decimal_required_bytes, decimal_to_unscaled
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
+from calve.model.encoding import NULL, SMALL, SOME, longs, optional_long, sized, zigzag
 from calve.model.file import FileClosed, FileKind, PartitionValue
-from calve.table.avro import SMALL, AvroSchema, counts, sized, without_logical_types, zigzag
+from calve.table.avro import AvroSchema, without_logical_types
 from calve.table.lists import ManifestRecord
-
-_NULL, _SOME = SMALL[0], SMALL[1]
 
 _EXISTING, _ADDED, DELETED = 0, 1, 2
 
@@ -56,9 +54,9 @@ def _entry_head(snapshot_id: int, sequence_number: int | None, file_sequence_num
     return b"".join(
         (
             SMALL[status],
-            _SOME + zigzag(snapshot_id),
-            _optional_long(sequence_number),
-            _optional_long(file_sequence_number),
+            SOME + zigzag(snapshot_id),
+            optional_long(sequence_number),
+            optional_long(file_sequence_number),
         )
     )
 
@@ -76,7 +74,7 @@ def settled(entries: Sequence[Entry], manifest: ManifestRecord) -> tuple[Entry, 
 
 def inherit(record: dict[str, Any], encoded: bytes, manifest: ManifestRecord) -> Entry:
     numbers = (record[name] for name in ("snapshot_id", "sequence_number", "file_sequence_number"))
-    prefix = (SMALL[record["status"]], *map(_optional_long, numbers))
+    prefix = (SMALL[record["status"]], *map(optional_long, numbers))
     inherited = manifest["sequence_number"]
     return Entry(
         snapshot_id=_or(record["snapshot_id"], manifest["added_snapshot_id"]),
@@ -90,13 +88,8 @@ def _or(value: int | None, otherwise: int) -> int:
     return otherwise if value is None else value
 
 
-def _optional_long(value: int | None) -> bytes:
-    return _NULL if value is None else _SOME + zigzag(value)
-
-
 def encode_file(file: FileClosed, encode_partition: PartitionEncoder) -> bytes:
     """The fields of `data_file` in their order in the schema."""
-    metrics = file.metrics
     return b"".join(
         (
             _FILE_CONTENT[file.kind],
@@ -105,52 +98,13 @@ def encode_file(file: FileClosed, encode_partition: PartitionEncoder) -> bytes:
             encode_partition(file.partition),
             zigzag(file.record_count),
             zigzag(file.file_bytes),
-            _counts(metrics.column_bytes),
-            _counts(metrics.value_counts),
-            _counts(metrics.null_counts),
-            _counts(metrics.nan_counts),
-            _bounds(metrics.lower_bounds),
-            _bounds(metrics.upper_bounds),
-            _NULL,  # key_metadata
-            _longs(file.split_offsets),
-            _longs(file.equality_ids),
-            _optional_long(file.sort_order_id),
+            file.metrics.encoded,
+            NULL,  # key_metadata
+            longs(file.split_offsets),
+            longs(file.equality_ids),
+            optional_long(file.sort_order_id),
         )
     )
-
-
-def _counts(numbers: Mapping[int, int]) -> bytes:
-    if not numbers:
-        return _NULL
-    distinct = set(numbers.values())
-    if len(distinct) == 1 and max(numbers) < len(SMALL):
-        # All columns of a file have its rows, and most have no null: such a number is encoded once.
-        encoded = zigzag(distinct.pop())
-        pairs = encoded.join([SMALL[key] for key in numbers]) + encoded
-    else:
-        pairs = counts(numbers)
-    return b"".join((_SOME, zigzag(len(numbers)), pairs, _NULL))
-
-
-def _bounds(bounds: Mapping[int, bytes]) -> bytes:
-    if not bounds:
-        return _NULL
-    small, size = SMALL, len(SMALL)
-    pairs: list[bytes] = [_SOME, zigzag(len(bounds))]
-    for key, bound in bounds.items():
-        length = len(bound)
-        if key < size and length < size:
-            pairs += (small[key], small[length], bound)
-        else:
-            pairs += (zigzag(key), sized(bound))
-    pairs.append(_NULL)
-    return b"".join(pairs)
-
-
-def _longs(values: Sequence[int]) -> bytes:
-    if not values:
-        return _NULL
-    return b"".join((_SOME, zigzag(len(values)), *map(zigzag, values), _NULL))
 
 
 class PartitionEncoder:

@@ -204,6 +204,8 @@ class FileWriter:
 
     def _report(self, file: _OpenFile) -> FileClosed:
         is_data = self._kind is FileKind.DATA
+        metrics = footer_metrics(file.metadata, self._schema, self._plan.metrics, file.nans)
+        _ = metrics.encoded  # here, where workers are many, not at the one coordinator
         return FileClosed(
             batch=self._batch,
             worker=self._worker,
@@ -214,7 +216,7 @@ class FileWriter:
             partition=self._partition,
             record_count=file.rows,
             file_bytes=file.position,
-            metrics=footer_metrics(file.metadata, self._schema, self._plan.metrics, file.nans),
+            metrics=metrics,
             split_offsets=split_offsets(file.metadata),
             equality_ids=() if is_data else tuple(field_id(field) for field in self._schema),
             sort_order_id=self._plan.sort_order_id if is_data and self._sorted else None,

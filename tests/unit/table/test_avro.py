@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calve.table.avro import SMALL, AvroSchema, container, raw_records, sized, without_logical_types, zigzag
+from calve.model.encoding import SMALL, sized, zigzag
+from calve.table.avro import AvroSchema, container, raw_records, without_logical_types
 
 LONG: AvroSchema = {"type": "record", "name": "r", "fields": [{"name": "n", "type": "long"}]}
 

@@ -9,8 +9,8 @@ import fastavro
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calve.table.avro import SMALL, container, counts, zigzag
-from calve.table.entries import _bounds, _counts
+from calve.model.encoding import SMALL, _pairs, bounds, counts, zigzag
+from calve.table.avro import container
 
 LONGS = fastavro.parse_schema({"type": "record", "name": "one", "fields": [{"name": "n", "type": "long"}]})
 edges = st.sampled_from([2**bits + step for bits in range(6, 63, 7) for step in (-1, 0, 1)])
@@ -40,19 +40,19 @@ def test_the_table_of_small_numbers_holds_what_avro_has():
 
 @given(st.dictionaries(field_ids, numbers))
 def test_pairs_of_numbers_are_encoded_as_each_number_by_itself(pairs):
-    assert counts(pairs) == b"".join(avro_long(key) + avro_long(value) for key, value in pairs.items())
+    assert _pairs(pairs) == b"".join(avro_long(key) + avro_long(value) for key, value in pairs.items())
 
 
 @given(st.dictionaries(field_ids, st.one_of(numbers, st.just(7)), min_size=1))
 def test_a_map_of_counts_is_the_same_whether_its_counts_are_equal_or_not(pairs):
     expected = [avro_long(key) + avro_long(value) for key, value in pairs.items()]
-    assert _counts(pairs) == avro_map(expected)
+    assert counts(pairs) == avro_map(expected)
 
 
 @given(st.dictionaries(field_ids, st.one_of(st.binary(max_size=20), st.just(b"x" * 5_000)), min_size=1))
 def test_a_map_of_bounds_holds_each_with_its_length(pairs):
     expected = [avro_long(key) + avro_long(len(bound)) + bound for key, bound in pairs.items()]
-    assert _bounds(pairs) == avro_map(expected)
+    assert bounds(pairs) == avro_map(expected)
 
 
 def test_many_blocks_are_compressed_at_once_and_stay_in_their_order():
