@@ -22,7 +22,8 @@ from calve.config.catalog import CatalogConfig
 from calve.config.sink import SinkConfig
 from calve.model.batch import Batch
 from calve.model.file import ColumnMetrics, FileClosed, FileKind
-from calve.runtime.coordinator import Coordinator, Identity
+from calve.runtime.coordinator import Coordinator
+from calve.runtime.hold import Identity
 from calve.table.build import Ready
 from calve.table.catalogs import open_catalog
 from calve.table.create import Wanted, create_table

@@ -25,8 +25,9 @@ from calve import (
     TableMissing,
 )
 from calve.model.batch import Batch
-from calve.runtime.coordinator import Coordinator, Identity
+from calve.runtime.coordinator import Coordinator
 from calve.runtime.epoch import Epoch
+from calve.runtime.hold import Identity
 from calve.table.base import read_progress
 from calve.table.catalogs import open_catalog
 from tests.support.sinks import NAME, MovableClock, commit

@@ -135,12 +135,15 @@ class Checker:
         if tag is not None:
             self.ledger.progress = progress
             held = before.refs.get(tag_name(SINK))
-            wanted = Counter() if held is None else self._content(held.snapshot_id)
+            shown = (
+                before.current_snapshot_id if held is None else held.snapshot_id
+            )  # a first claim shows main
+            wanted = Counter() if shown is None else self._content(shown)
             rows = self.reader.rows(after, snapshot)
             if rows != wanted:
                 raise Violation(f"a claim changed what its tag shows: {dict(rows)} for {dict(wanted)}")
             self.ledger.contents[snapshot.snapshot_id] = rows
-            if held is not None and held.snapshot_id in self.ledger.foreign:
+            if shown in self.ledger.foreign:
                 self.ledger.foreign.add(snapshot.snapshot_id)
 
     def _committed(self, before: TableMetadata, after: TableMetadata, ours: list[Snapshot]) -> None:

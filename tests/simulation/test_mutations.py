@@ -37,7 +37,7 @@ def no_tag_requirement(patch: pytest.MonkeyPatch) -> None:
 
 def unknown_taken_for_not_applied(patch: pytest.MonkeyPatch) -> None:
     """Every attempt under a new snapshot id, as if the one before had never been sent."""
-    send = Coordinator._send
+    send = Coordinator.send
 
     def forget(self: Coordinator, request: Any) -> Any:
         sent = send(self, request)
@@ -45,10 +45,10 @@ def unknown_taken_for_not_applied(patch: pytest.MonkeyPatch) -> None:
         return sent
 
     def intent(self: Coordinator, prepared: Any) -> Intent:
-        return replace(real_intent(self, prepared), snapshot_ids=(self._draw_snapshot_id(),))
+        return replace(real_intent(self, prepared), snapshot_ids=(self.draw_snapshot_id(),))
 
     real_intent = Coordinator._intent
-    patch.setattr(Coordinator, "_send", forget)
+    patch.setattr(Coordinator, "send", forget)
     patch.setattr(Coordinator, "_intent", intent)
 
 

@@ -19,7 +19,8 @@ from uuid import UUID
 from pyiceberg.table.metadata import TableMetadata
 
 from calve.protocol.judge import Verdict
-from calve.runtime.coordinator import Coordinator, Identity
+from calve.runtime.coordinator import Coordinator
+from calve.runtime.hold import Identity
 from calve.table.build import Prepared
 from tests.simulation.catalog import IDENTIFIER, SimCatalog
 from tests.simulation.checker import SINK, Checker
@@ -211,10 +212,6 @@ class WatchedCoordinator(Coordinator):
             **settings,
         )
         self._world = world
-
-    @property
-    def writer(self) -> UUID:
-        return self._writer
 
     def _look(self, prepared: tuple[Prepared, ...]) -> Verdict | None:
         verdict = super()._look(prepared)

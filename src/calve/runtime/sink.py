@@ -53,10 +53,11 @@ from calve.model.time import TIME_MAX, check_time
 from calve.protocol.mint import settle
 from calve.protocol.retry import RetryPolicy
 from calve.runtime.clock import Clock, SystemClock
-from calve.runtime.coordinator import Coordinator, Identity
+from calve.runtime.coordinator import Coordinator
 from calve.runtime.epoch import Epoch
 from calve.runtime.first import check_first, wanted_table
 from calve.runtime.health import Capabilities, Health, HealthStatus, SinkMetrics
+from calve.runtime.hold import Identity
 from calve.runtime.rows import arrive
 from calve.table.build import Ready
 from calve.table.catalogs import open_catalog
@@ -129,7 +130,7 @@ class IcebergSink:
         return cls(SinkConfig.from_options(options))
 
     def __enter__(self) -> Self:
-        return self.open()
+        return self if self._state is State.OPEN else self.open()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

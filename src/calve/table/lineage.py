@@ -42,7 +42,16 @@ def trace(metadata: TableMetadata, committed: int | None, io: FileIO) -> Lineage
     return _walk(main, committed, _Chain(metadata, io))
 
 
-def _walk(main: int, committed: int, chain: _Chain) -> Lineage:
+def since(metadata: TableMetadata, start: int | None, io: FileIO) -> Lineage:
+    """What came to main after `start`, or at all if there was nothing: for a sink that has committed nothing
+    yet, which descends from whatever is there."""
+    main = metadata.current_snapshot_id
+    if main is None or main == start:
+        return Lineage(descends=True)
+    return Lineage(descends=True, foreign=_walk(main, start, _Chain(metadata, io)).foreign)
+
+
+def _walk(main: int, committed: int | None, chain: _Chain) -> Lineage:
     foreign: list[Snapshot] = []
     current: int | None = main
     seen: set[int] = set()

@@ -28,7 +28,8 @@ from calve.model.file import FileClosed, FileKind
 from calve.model.progress import Progress, tag_name
 from calve.protocol.judge import Verdict
 from calve.protocol.retry import RetryPolicy
-from calve.runtime.coordinator import Coordinator, Identity
+from calve.runtime.coordinator import Coordinator
+from calve.runtime.hold import Identity
 from calve.runtime.refusal import refusal
 from calve.table.build import Ready
 from calve.table.fileio import IO_IMPL

@@ -22,8 +22,9 @@ from pyiceberg.table.update import (
 from calve import SinkConfig
 from calve.model.batch import Batch
 from calve.model.progress import Progress
-from calve.runtime.coordinator import Coordinator, Identity
+from calve.runtime.coordinator import Coordinator
 from calve.runtime.epoch import Epoch
+from calve.runtime.hold import Identity
 from calve.table.base import read_base, read_progress
 from calve.table.build import AssertTag, Builder, Ready
 from calve.table.catalogs import open_catalog
@@ -179,7 +180,7 @@ def test_a_first_claim_is_fenced_as_well(warehouse: Warehouse) -> None:
         attempts = []
         for number in (1, 2):
             coordinator = Coordinator(catalog, Identity(NAME, "ns.t", "epoch"))
-            progress = Progress("ns.t", 0, 0, 1, coordinator._writer, "epoch")
+            progress = Progress("ns.t", 0, 0, 1, coordinator.writer, "epoch")
             attempts.append(Builder("ns.t").claim(base, progress, number, now_ms=1))
         catalog.commit_table(table, attempts[0].requirements, attempts[0].updates)
         with pytest.raises(CommitFailedException):

@@ -1,0 +1,124 @@
+"""Claim: a run makes a sink its own, before it has written a row.
+
+It adds one snapshot with the tag's own content, the generation after it and the run's own uuid, and moves
+the tag alone, under the requirement that it still is what was read. Readers of main see nothing, and every
+commit of an older run is refused from then on (P4). A sink whose progress is lost, rolled back or of another
+source is refused: it is never begun again from zero by itself (P6).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from calve.model.errors import CatalogWithoutTags, CommitConflict, Diverged
+from calve.model.progress import Progress, claimed_property, tag_name
+from calve.protocol.judge import Verdict
+from calve.protocol.retry import Answer
+from calve.runtime.hold import Hold
+from calve.runtime.refusal import refusal
+from calve.table.base import read_progress, tag_snapshot
+from calve.table.build import Attempt
+from calve.table.lineage import trace
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What a run holds from its claim on."""
+
+    progress: Progress
+    tag_snapshot: int
+
+
+def claim(hold: Hold) -> Claimed:
+    """Make the sink this run's own. From here on, every commit of an older run is refused (P4)."""
+    snapshot_id = hold.draw_snapshot_id()
+    request: Attempt | None = None
+    for attempt in range(1, hold.policy.attempts_max + 1):
+        if attempt > 1:
+            hold.pause(attempt - 1)
+        table = hold.try_load(attempt)
+        if table is None or not hold.see_newer(table):
+            continue
+        held = tag_snapshot(table.metadata, hold.identity.sink_id)
+        shown = hold.shown()
+        overtaken = request and shown and shown.generation > request.progress.generation
+        if (held is not None and held.snapshot_id == snapshot_id) or overtaken:
+            # A claim of ours whose answer was lost may have landed before the other: then this run was
+            # fenced, and a fenced run never claims again by ithold.
+            return _claimed(hold, snapshot_id)
+        request = _claim_attempt(hold, snapshot_id)
+        sent = hold.send(request)
+        if sent.answer is Answer.LANDED:
+            # A catalog may take a tag and not keep it: only what a fresh read shows counts. One that is
+            # older than the answer (case 25), or of another table, shows nothing: the next round reads
+            # again.
+            uuid, table = hold.base.metadata.table_uuid, hold.try_load(attempt)
+            if table is not None and table.metadata.table_uuid == uuid and hold.see_newer(table):
+                return _claimed(hold, snapshot_id)
+    raise CommitConflict(
+        f"the claim of sink {hold.identity.sink_id} was not taken in {hold.policy.attempts_max} attempts",
+        hint="Is another run of the same sink started again and again? Stop it, then start this one.",
+    )
+
+
+def _claim_attempt(hold: Hold, snapshot_id: int) -> Attempt:
+    base = hold.base
+    known = read_progress(base.metadata, hold.identity.sink_id)
+    if known is not None:
+        _check_resumable(hold, known)
+    else:
+        _check_unclaimed(hold)
+    progress = (
+        replace(known, generation=known.generation + 1, writer=hold.writer)
+        if known is not None
+        else Progress(
+            sink_id=hold.identity.sink_id,
+            frontier=0,
+            lower=0,
+            generation=1,
+            writer=hold.writer,
+            source=hold.identity.source,
+        )
+    )
+    return hold.builder.claim(base, progress, snapshot_id, hold.clock.now_ms())
+
+
+def _check_unclaimed(hold: Hold) -> None:
+    """A table that knows the sink but has no tag lost its progress: it is not begun again by ithold."""
+    sink_id, metadata = hold.identity.sink_id, hold.base.metadata
+    mark = claimed_property(sink_id)
+    if mark in metadata.properties:
+        raise Diverged(
+            f"{hold.identity.table_name} was written by sink {sink_id}, but its tag "
+            f"{tag_name(sink_id)} is gone",
+            hint="Create the tag again at the sink's last snapshot. To begin again from zero instead, "
+            f"use another sink id, or unset the table property {mark}.",
+        )
+
+
+def _check_resumable(hold: Hold, known: Progress) -> None:
+    if known.source != hold.identity.source:
+        raise Diverged(
+            f"sink {known.sink_id} counts its times as '{known.source}', this run as "
+            f"'{hold.identity.source}'",
+            hint="Run it with the source it was begun with, or start a new sink under another id.",
+        )
+    lineage = trace(hold.base.metadata, known.committed, hold.base.io)
+    if not lineage.descends:
+        raise refusal(Verdict.ROLLED_BACK, hold.identity.table_name, known, lower=known.frontier)
+    hold.foreign.count(lineage)
+
+
+def _claimed(hold: Hold, snapshot_id: int) -> Claimed:
+    metadata = hold.base.metadata
+    held = tag_snapshot(metadata, hold.identity.sink_id)
+    if held is None:
+        raise CatalogWithoutTags(
+            f"the catalog accepted the claim of {hold.identity.table_name} and keeps no tag",
+            hint="calve keeps a sink's progress in a tag. Use a catalog that stores Iceberg tags.",
+        )
+    progress = read_progress(metadata, hold.identity.sink_id)
+    assert progress is not None
+    if held.snapshot_id != snapshot_id:
+        raise refusal(Verdict.FENCED, hold.identity.table_name, progress, lower=progress.frontier)
+    return Claimed(progress, snapshot_id)
