@@ -36,7 +36,8 @@ from calve.model.errors import (
 if TYPE_CHECKING:
     from calve.config.catalog import CatalogConfig
     from calve.config.sink import Delivery, Mode, SinkConfig
-    from calve.runtime.sink import EpochResult, IcebergSink, WriteResult
+    from calve.runtime.result import EpochResult, WriteResult
+    from calve.runtime.sink import IcebergSink
 
 __version__ = "0.1.0"
 
@@ -79,11 +80,11 @@ __all__ = [
 _LAZY = {
     "CatalogConfig": "calve.config.catalog",
     "Delivery": "calve.config.sink",
-    "EpochResult": "calve.runtime.sink",
+    "EpochResult": "calve.runtime.result",
     "IcebergSink": "calve.runtime.sink",
     "Mode": "calve.config.sink",
     "SinkConfig": "calve.config.sink",
-    "WriteResult": "calve.runtime.sink",
+    "WriteResult": "calve.runtime.result",
 }
 
 

@@ -24,7 +24,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
@@ -33,7 +33,7 @@ from typing import Self
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
 
-from calve.config.sink import Delivery, ForeignRows, Mode, SinkConfig
+from calve.config.sink import Delivery, Mode, SinkConfig
 from calve.model.batch import Batch
 from calve.model.errors import (
     BadTime,
@@ -43,22 +43,20 @@ from calve.model.errors import (
     Diverged,
     Fenced,
     Gap,
-    PremiseBroken,
     SinkState,
     TableError,
     TableMissing,
 )
-from calve.model.file import FileKind
 from calve.model.time import TIME_MAX, check_time
-from calve.protocol.mint import settle
-from calve.protocol.retry import RetryPolicy
 from calve.runtime.clock import Clock, SystemClock
 from calve.runtime.coordinator import Coordinator
 from calve.runtime.epoch import Epoch
 from calve.runtime.first import check_first, wanted_table
 from calve.runtime.health import Capabilities, Health, HealthStatus, SinkMetrics
-from calve.runtime.hold import Identity
+from calve.runtime.publish import Publisher
+from calve.runtime.result import EpochResult, WriteResult
 from calve.runtime.rows import arrive
+from calve.runtime.start import claim_table
 from calve.table.build import Ready
 from calve.table.catalogs import open_catalog
 from calve.table.commit import load, reaching
@@ -68,10 +66,7 @@ from calve.writer.spill import sweep
 
 _log = logging.getLogger("calve.sink")
 
-_SOURCE = "epoch"
 _LONG_MAX = 2**63 - 1
-_REWRITES_MAX = 5
-"""How often a batch is written again because the table changed under it, before the epoch fails."""
 
 
 class State(Enum):
@@ -81,28 +76,6 @@ class State(Enum):
     OPEN = "open"
     FAILED = "failed"
     CLOSED = "closed"
-
-
-@dataclass(frozen=True, slots=True)
-class WriteResult:
-    """What one call took in."""
-
-    rows: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class EpochResult:
-    """What became of an epoch."""
-
-    epoch: int
-    snapshot_id: int | None
-    """The snapshot that it is; `None` for an epoch that was skipped or had no changes."""
-    skipped: bool = False
-    """It was in the table already."""
-    rows: int = 0
-    files: int = 0
-    milliseconds: float = 0.0
 
 
 class IcebergSink:
@@ -160,7 +133,7 @@ class IcebergSink:
             _log.info("%s is not there yet; it is created with the first rows", self.config.table_name)
         else:
             check_table(table, wanted_table(self.config, pa.schema([])))
-            self._claim(self._catalog)
+            self._coordinator = claim_table(self.config, self._catalog, self._clock)
         self._state = State.OPEN
         return self
 
@@ -265,11 +238,14 @@ class IcebergSink:
             return EpochResult(epoch, None, skipped=True)
         current = self._open_epoch()
         before = self._clock.ticks_ms()
+        if self._coordinator is None:
+            return self._finish(current, None, before)  # no row has ever come, and no table is made for none
+        publisher = Publisher(self.config, self._coordinator, self._metrics, self._clock)
         with self._counting_errors():
-            ready = self._close_files(current)
+            ready = publisher.close_files(current)
             if ready is None:
                 return self._finish(current, None, before)
-            self._commit(current, ready)
+            publisher.commit(current, ready)
         return self._finish(current, current.ready, before)
 
     def rollback_epoch(self, epoch: int) -> None:
@@ -330,27 +306,6 @@ class IcebergSink:
 
     # -- inside --------------------------------------------------------------------------------
 
-    def _claim(self, catalog: Catalog) -> Coordinator:
-        identity = Identity(self.config.identifier, self.config.sink_id, _SOURCE)
-        coordinator = Coordinator(
-            catalog,
-            identity,
-            policy=RetryPolicy(
-                attempts_max=self.config.commit_attempts_max, patience_ms=self.config.commit_timeout_ms
-            ),
-            clock=self._clock,
-            halt_on_foreign_rows=self.config.foreign_rows is ForeignRows.HALT,
-        )
-        progress = coordinator.claim()
-        self._coordinator = coordinator
-        _log.info(
-            "claimed %s as generation %s, frontier %s",
-            self.config.table_name,
-            progress.generation,
-            progress.frontier,
-        )
-        return coordinator
-
     def _create_table(self, epoch: Epoch, rows: pa.RecordBatch | pa.Table) -> Coordinator | None:
         """Make the table that the first rows ask for, and claim it. Deletes alone ask for none: there is
         nothing that they could delete, and they need not show all columns."""
@@ -361,7 +316,7 @@ class IcebergSink:
             return None
         with reaching(self.config.identifier):
             create_table(self._catalog, self.config.identifier, wanted)
-        coordinator = self._claim(self._catalog)
+        self._coordinator = coordinator = claim_table(self.config, self._catalog, self._clock)
         if coordinator.progress.frontier > epoch.batch.lower:
             raise Diverged(
                 f"{self.config.table_name} was created by another run, which has committed up to "
@@ -369,58 +324,6 @@ class IcebergSink:
                 hint="Start this sink again: it goes on from what the table says.",
             )
         return coordinator
-
-    def _close_files(self, epoch: Epoch) -> Ready | None:
-        """The batch with its files closed; `None` if there is nothing to publish."""
-        if epoch.ready is not None:
-            return epoch.ready
-        if self._coordinator is None:
-            return None  # no row has ever come, and no table is made for none
-        written = self._write_files(epoch, self._coordinator) if epoch.rows else None
-        has_changes = written is not None and bool(written.files)
-        heartbeat = self.config.heartbeat or None
-        published = settle(epoch.batch.lower, [(epoch.batch, has_changes)], heartbeat)
-        if not published:
-            return None
-        return written or epoch.close_empty(self._coordinator.base)
-
-    def _write_files(self, epoch: Epoch, coordinator: Coordinator) -> Ready:
-        before, waiting = self._clock.ticks_ms(), epoch.buffered_rows
-        ready = epoch.close_files(coordinator.base)
-        metrics = self._metrics
-        metrics.rows_flushed += waiting
-        metrics.last_flush_ms = self._clock.ticks_ms() - before
-        metrics.bytes_written += sum(file.file_bytes for file in ready.files)
-        for file in ready.files:
-            if file.kind is FileKind.DATA:
-                metrics.data_files_written += 1
-            else:
-                metrics.delete_files_written += 1
-        return ready
-
-    def _commit(self, epoch: Epoch, ready: Ready) -> None:
-        coordinator = self._coordinator
-        assert coordinator is not None
-        for _ in range(_REWRITES_MAX):
-            try:
-                coordinator.commit([ready])
-            except PremiseBroken as broken:
-                if not epoch.can_be_written_again:
-                    raise PremiseBroken(
-                        broken.message,
-                        hint=f"Roll epoch {epoch.number} back, begin it again and write its rows again.",
-                    ) from broken
-                _log.warning("%s; epoch %s is written again", broken.message, epoch.number)
-                self._metrics.batches_rewritten += 1
-                ready = self._write_files(epoch, coordinator)
-            else:
-                return
-        raise CommitConflict(
-            f"epoch {epoch.number} of {self.config.table_name} was written {_REWRITES_MAX} times, and each "
-            "time the table changed before it was committed",
-            hint="Somebody keeps changing the table's schema or partitions. "
-            "Commit the epoch again when they are done.",
-        )
 
     def _finish(self, epoch: Epoch, ready: Ready | None, before: float) -> EpochResult:
         elapsed = self._clock.ticks_ms() - before

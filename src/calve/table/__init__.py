@@ -1,15 +1,25 @@
 """The Iceberg side, on the driver: what is in a catalog and in a table's metadata.
 
-catalogs   which catalog, one small module a back end
-fileio     PyIceberg's files over our store
-schema     Arrow types to Iceberg's and back
-layout     partition specs and sort orders
-create     a table that is made, or adopted
-evolve     schema changes that data asks for
-plan       what workers must know of a table
-manifests  manifests and manifest lists, from FileClosed alone
-merge      own manifests that grew too many
-summary    what a snapshot says of itself
-lineage    does main descend from what we committed
-commit     one attempt: Landed, Conflict or Unknown
+catalogs    which catalog, one small module a back end
+fileio      PyIceberg's files over our store
+location    local folders as URIs
+types       one Arrow type to Iceberg's and back
+schema      whole schemas, names and keys
+layout      partition specs and sort orders
+properties  what a table's properties say of its files
+create      a table that is made, or adopted
+evolve      schema changes that data asks for
+plan        what workers must know of a table
+premises    what a batch took for granted
+avro        containers
+entries     the files of a manifest, as bytes
+manifests   manifests, from FileClosed alone
+partitions  what a manifest says of its partitions
+lists       manifest lists
+merge       own manifests that grew too many
+summary     what a snapshot says of itself
+base        a table as it was last read
+build       the request that moves a table
+commit      one attempt: Landed, Conflict or Unknown
+lineage     does main descend from what we committed
 """

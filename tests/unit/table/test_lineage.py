@@ -217,7 +217,7 @@ def test_a_tag_that_was_removed_and_all_our_snapshots_expired_still_stops_the_si
 def test_times_of_another_meaning_are_refused(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     with warehouse.sink() as sink:
         commit(sink, 0, ROWS)
-    monkeypatch.setattr("calve.runtime.sink._SOURCE", "hlc")
+    monkeypatch.setattr("calve.runtime.start._SOURCE", "hlc")
     with pytest.raises(Diverged, match="counts its times as 'epoch', this run as 'hlc'"):
         warehouse.sink().open()
 
