@@ -14,7 +14,7 @@ from calve.model.errors import BadKey, ConfigError
 if TYPE_CHECKING:
     from calve.config.sink import SinkConfig
 
-_ONLY_UPSERT = ("sequence_by", "inserts_are_new")
+_ONLY_UPSERT = ("inserts_are_new",)
 _ONLY_CHANGELOG = ("changelog_op_column", "changelog_time_column")
 
 
@@ -52,6 +52,8 @@ def _check_mode(config: SinkConfig) -> None:
     given = config.model_fields_set
     useless = [field for field in _ONLY_UPSERT if config.mode != "upsert" and getattr(config, field)]
     useless += [field for field in _ONLY_CHANGELOG if config.mode != "changelog" and field in given]
+    if config.sequence_by and not config.key:
+        useless.append("sequence_by")  # it tells the changes of a key apart
     if config.mode == "append" and config.op_column_is_explicit:
         useless.append("op_column")
     if useless:

@@ -250,10 +250,10 @@ class Epoch:
             if self._config.mode is Mode.UPSERT:
                 identity = {"key": self._config.key, "sequence": self._config.sequence_by}
             elif self._config.key:
-                # A change is one by key, time and op, however often it came. As op and time are part of the
+                # A change is one by key, time and op, however often it came. As all of them are part of the
                 # identity, two that differ in anything else are a tie, and refused as one.
                 op = self._config.changelog_op_column
-                identity = {"key": (*self._config.key, op), "sequence": (op,)}
+                identity = {"key": (*self._config.key, op, *self._config.sequence_by), "sequence": (op,)}
             self._spool = Spool(self._folder, self._config.memory_bytes_max, **identity)
         return self._spool
 

@@ -380,6 +380,16 @@ def test_a_changelog_with_a_key_keeps_a_change_that_came_twice_once(warehouse: W
     assert sorted(seen) == [(1, "delete"), (1, "insert"), (2, "insert")]
 
 
+def test_a_changelog_with_a_key_and_a_sequence_keeps_every_change_of_a_key(warehouse: Warehouse) -> None:
+    rows = {"id": [1, 1, 1], "lsn": [7, 8, 8], "v": ["a", "b", "b"], "_op": ["u", "u", "u"]}
+    options = {"equality_delete_columns": "id", "sequence_by": "lsn"}
+    with warehouse.sink(write_mode="changelog", **options) as sink:
+        sink.begin_epoch(1)
+        sink.write_batch(pa.table(rows))
+        sink.commit_epoch(1)
+    assert [(row["lsn"], row["v"]) for row in ordered(rows_of(warehouse.load()))] == [(7, "a"), (8, "b")]
+
+
 def test_a_changelog_time_that_no_long_holds_is_refused_by_name(warehouse: Warehouse) -> None:
     with warehouse.sink(write_mode="changelog") as sink:
         with pytest.raises(BadTime, match="_calve_time"):

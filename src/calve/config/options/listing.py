@@ -115,7 +115,7 @@ OPTIONS: tuple[Option, ...] = (
         "sequence_by",
         _LIST,
         "",
-        "Upsert: the columns that order the changes of a key in an epoch.",
+        "The columns that order the changes of a key in an epoch (upsert), or tell them apart (changelog).",
     ),
     Option(
         "changelog.op.column",
