@@ -68,6 +68,7 @@ CASES = {
     56: "Hostile names: refused before anything is made",
     57: "Hostile partition values: encoded, and back",
     58: "Secrets: in no output",
+    59: "Layouts are parsed, never spliced",
     61: "Nothing that is read back is pickled",
     62: "A premise breaks between write and commit: written again",
     64: "A catalog that keeps no tag: refused",

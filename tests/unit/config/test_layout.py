@@ -221,3 +221,20 @@ def test_any_text_is_a_layout_or_an_error_of_ours(text):
     for parse in (parse_partition, parse_sort, lambda text: parse_columns(text, "key")):
         with contextlib.suppress(CalveError):
             parse(text)
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "day(ts); DROP TABLE x",
+        "bucket(16, id)) --",
+        "day(ts'OR'1)",
+        'day("a") "b"',
+        "__import__('os')",
+        "day(ts)\x00",
+    ],
+)
+def test_case_59_layouts_are_parsed_and_never_spliced(hostile: str) -> None:
+    """Case 59: what is not a layout is refused with its place, whatever language it would be."""
+    with pytest.raises(BadPartition):
+        parse_partition(hostile)
