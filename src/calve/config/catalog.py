@@ -52,6 +52,9 @@ _NEEDS_WAREHOUSE = frozenset({CatalogType.SQL, CatalogType.GLUE, CatalogType.HIV
 def _hide_uri(value: object) -> Hidden | None:
     if value is None or isinstance(value, Hidden):
         return value
+    if isinstance(value, str) and value.partition("://")[2].split("/")[0].count("@") > 1:
+        # A driver would cut the login at the first one and show the rest of the password as a host (P10).
+        raise ConfigError("catalog.uri has several '@' before its host", hint="Write an @ of a login as %40.")
     return hide_uri(check_place(parse_text(value, "catalog.uri"), "catalog.uri", shown=False), "catalog.uri")
 
 

@@ -24,6 +24,11 @@ def check_together(config: SinkConfig) -> None:
     _check_mode(config)
     _check_reserved(config)
     _check_memory(config)
+    if config.inserts_are_new and config.delivery == "at-least-once":
+        raise ConfigError(
+            f"{label('inserts_are_new')} cannot be promised with {label('delivery')} 'at-least-once'",
+            hint="An epoch that is written again inserts its keys again. Use 'exactly-once' or leave it out.",
+        )
 
 
 def _check_key(config: SinkConfig) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from calve.model.errors import CatalogWithoutTags, CommitConflict, Diverged
+from calve.model.errors import CatalogWithoutTags, CommitConflict, Diverged, TableDiffers
 from calve.model.progress import Progress, claimed_property, tag_name
 from calve.protocol.judge import Verdict
 from calve.protocol.retry import Answer
@@ -80,7 +80,7 @@ def _claim_attempt(hold: Hold, snapshot_id: int) -> Attempt:
             source=hold.identity.source,
         )
     )
-    return hold.builder.claim(base, progress, snapshot_id, hold.clock.now_ms())
+    return hold.builder.claim(base, progress, snapshot_id, hold.clock.now_ms(), hold.identity.kind or "true")
 
 
 def _check_unclaimed(hold: Hold) -> None:
@@ -97,6 +97,15 @@ def _check_unclaimed(hold: Hold) -> None:
 
 
 def _check_resumable(hold: Hold, known: Progress) -> None:
+    mark = claimed_property(hold.identity.sink_id)
+    kind = hold.base.metadata.properties.get(mark)
+    if hold.identity.kind is not None and kind not in (None, "true", hold.identity.kind):
+        raise TableDiffers(
+            f"sink {known.sink_id} of {hold.identity.table_name} is {kind}, and is now asked to be "
+            f"{hold.identity.kind}",
+            hint="Use the mode and key it was begun with, or another sink id. If the table fits the new one, "
+            f"set its property {mark} to {hold.identity.kind!r}.",
+        )
     if known.source != hold.identity.source:
         raise Diverged(
             f"sink {known.sink_id} counts its times as '{known.source}', this run as "

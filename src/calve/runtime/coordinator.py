@@ -37,7 +37,7 @@ from calve.table.base import last_sequence, read_progress, tag_snapshot
 from calve.table.build import Attempt, Prepared, Ready
 from calve.table.commit import Sent
 from calve.table.lineage import Lineage, since, trace
-from calve.table.premises import broken
+from calve.table.premises import Before, broken
 
 
 class Coordinator(Hold):
@@ -47,6 +47,8 @@ class Coordinator(Hold):
     _held: int | None = None
     """The snapshot that this run's tag must still be at."""
     _main_at_claim: int | None = None
+    _abandoned: frozenset[int] = frozenset()
+    """Snapshot ids of doubts whose rows were given up: they may land, and are then not what was asked."""
     _doubts: tuple[Prepared, ...] = ()
     """What was sent and is not known to have landed: it keeps its snapshot ids."""
 
@@ -73,6 +75,9 @@ class Coordinator(Hold):
         """
         started = self.clock.ticks_ms()
         self.stats.last_catalog_ms = 0.0
+        if batches[-1].batch.upper == self.progress.frontier:
+            return self.progress  # they are in the table: the caller was interrupted after they landed (P3)
+        self._check_tiling(batches)
         self._check_lineage()
         prepared = self._prepare(batches)
         self._check_premises(prepared)
@@ -86,6 +91,31 @@ class Coordinator(Hold):
                 return self._landed(request.progress, request.tag_snapshot, started)
             if self._settle(prepared, sent, attempt, started):
                 return self.progress
+
+    def _check_tiling(self, batches: Sequence[Ready]) -> None:
+        """Batches follow the frontier and one another without a gap (P2)."""
+        frontier = self.progress.frontier
+        for ready in batches:
+            lower = ready.batch.lower
+            if lower != frontier:
+                verdict = Verdict.GAP if lower > frontier else Verdict.DIVERGED
+                raise refusal(verdict, self.identity.table_name, self.progress, lower=lower)
+            frontier = ready.batch.upper
+
+    def abandon(self) -> None:
+        """The rows of what is in doubt are given up: should it land, that is no answer to another commit."""
+        self._abandoned |= {doubt.snapshot_id for doubt in self._doubts}
+
+    def resolve(self) -> None:
+        """Ask the table about what is in doubt, if anything is: what landed is progress from here on."""
+        if not self._doubts:
+            return
+        self.refresh()
+        progress, doubts = self.shown(), {doubt.snapshot_id for doubt in self._doubts}
+        if progress is not None and progress.writer == self.writer and progress.committed in doubts:
+            held = tag_snapshot(self.base.metadata, self.identity.sink_id)
+            assert held is not None
+            self._landed(progress, held.snapshot_id, self.clock.ticks_ms())
 
     def _check_lineage(self) -> None:
         """The base may have been read without a judgement, after a claim, a lost answer or a refresh: a main
@@ -190,6 +220,13 @@ class Coordinator(Hold):
         """A commit of ours is in the table though its answer was lost: go on from what the table says."""
         progress = self.shown()
         upper = prepared[-1].ready.batch.upper
+        if progress is not None and progress.committed in self._abandoned:
+            raise Diverged(
+                f"{self.identity.table_name} has {prepared[-1].ready.batch} as it was written before it was "
+                "rolled back: its commit landed after all",
+                hint="What was written in its place is not in the table. Start the sink again: it goes on "
+                "from what the table says.",
+            )
         if progress is not None and progress.writer == self.writer and progress.frontier == upper:
             held = tag_snapshot(self.base.metadata, self.identity.sink_id)
             assert held is not None
@@ -234,14 +271,16 @@ class Coordinator(Hold):
         return error
 
     def _check_premises(self, prepared: tuple[Prepared, ...]) -> None:
-        for item in prepared:
-            reasons = broken(item.ready.premises, self.base.metadata, self.base.manifests)
-            if reasons:
+        before = Before()
+        for ready in (item.ready for item in prepared):
+            reasons = broken(ready.premises, self.base.metadata, self.base.manifests, before)
+            if ready.files and reasons:
                 raise PremiseBroken(
-                    f"{item.ready.batch} of {self.identity.table_name} cannot be committed as it was "
+                    f"{ready.batch} of {self.identity.table_name} cannot be committed as it was "
                     "written: " + "; ".join(reasons),
                     hint="The batch must be written again on the table as it is now.",
                 )
+            before = before.then(ready.files, ready.schema if ready.brings_schema else None)
 
     def _held_or_fail(self) -> int:
         if self._held is None:

@@ -1,17 +1,25 @@
 """An epoch: the rows of one batch on their way from the caller into files.
 
-    add ─▶ buffer ──flush──▶ spool, or straight into a rolling file ──files──▶ FileClosed
+    add ─▶ buffer ──flush──▶ spool, or straight into a rolling file ──close_files──▶ FileClosed
 
 Rows go straight into a file where the order in which they come is the order in which they may stand:
 append without partitions and sort order. Everything else waits in a spool, on disk when memory is short,
-because a later row of the epoch may still replace an earlier one or belong before it. A spool can be
-written again when a premise broke; a file that was streamed cannot, and the caller sends the epoch again.
+because a later row of the epoch may still replace an earlier one or belong before it. Which of the two it
+is, is settled with the first row.
+
+A spool keeps rows by the names of their columns and is written on the table as it is at the commit, again
+if a premise broke. A file that was streamed cannot be written again: such an epoch holds on to the table
+that it began with, and the caller sends it again if that changed.
+
+Guarantee: a call whose rows are refused leaves nothing behind, no row and no change of the schema. An
+epoch that lost rows on their way, by whatever was raised there, cannot be committed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +36,32 @@ from calve.store import store_for
 from calve.table.base import Base
 from calve.table.build import Ready
 from calve.table.evolve import Evolution, check_partition_names, evolve, plan_evolution
-from calve.table.premises import Premises, broken
+from calve.table.premises import Premises, SchemaState
+from calve.table.schema import to_arrow
 from calve.writer.conform import conform
-from calve.writer.spool import Spool
+from calve.writer.spool import Spool, owned
 from calve.writer.worker import StreamingAppend, can_stream, write_batch_files
+
+_TABLES_MAX = 256
+"""So many buffered tables are joined to one: each costs memory of its own beside its bytes (P9)."""
+_KNOWN_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Incoming:
+    """What rows ask of the schema: their own, and the columns that are required and have nulls in them."""
+
+    schema: pa.Schema
+    nulls_in: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """How rows can be written: found out without changing anything, taken once the rows are accepted."""
+
+    base: Base
+    plan: EpochPlan
+    arrivals: tuple[_Incoming, ...]
 
 
 class Epoch:
@@ -51,9 +81,9 @@ class Epoch:
         self._folder = folder
         self._worker = worker
         self._clock = clock
-        self._arrivals: dict[tuple[pa.Schema, frozenset[str]], None] = {}
-        self._plan: EpochPlan | None = None
-        self._evolution: Evolution | None = None
+        self._fit: _Fit | None = None
+        self._known: dict[_Incoming, None] = {}
+        self._streams = False
         self._buffer: list[pa.Table] = []
         self._buffered_bytes = 0
         self._buffering_since: float | None = None
@@ -66,18 +96,26 @@ class Epoch:
         """Take rows in; their Arrow bytes. Nothing is kept of rows that do not fit."""
         self._check_whole()
         arrival = arrive(self._config, rows, self.number, self.rows)
+        began_with = self._fit.base if self._fit is not None and self._streams else None
         try:
-            plan = self._fit(arrival, base)
+            fit, incoming, table = self._fitted(arrival, began_with or base)
         except SchemaMismatch:
             # Somebody may have changed the table since it was last read.
-            plan = self._fit(arrival, refresh())
-        table = changes(self._config, arrival, plan.write.schema)
+            fresh = refresh()
+            if began_with is not None:
+                self._check_unchanged(began_with, fresh)
+                raise
+            fit, incoming, table = self._fitted(arrival, fresh)
+        self._take(fit, incoming)
+        table = owned(table)
         self._buffer.append(table)
         self.rows += table.num_rows
         self.buffered_rows += table.num_rows
         self._buffered_bytes += table.nbytes
         if self._buffering_since is None:
             self._buffering_since = self._clock.ticks_ms()
+        if len(self._buffer) >= _TABLES_MAX:
+            self._buffer = [pa.concat_tables(self._buffer).combine_chunks()]
         if self._is_full():
             self.flush()
         return int(table.nbytes)
@@ -87,38 +125,39 @@ class Epoch:
         self._check_whole()
         if not self._buffer:
             return
-        assert self._plan is not None
-        tables, self._buffer = self._buffer, []
-        self.buffered_rows, self._buffered_bytes, self._buffering_since = 0, 0, None
-        self.flushes += 1
         with self._moving_rows():
+            tables, self._buffer = self._buffer, []
+            self.buffered_rows, self._buffered_bytes, self._buffering_since = 0, 0, None
+            self.flushes += 1
             for table in tables:
-                if self._streams(self._plan):
-                    self._open_stream(self._plan).write(table)
+                if self._streams:
+                    self._open_stream().write(table)
                 else:
-                    self._open_spool(self._plan).add(table)
+                    self._open_spool().add(table)
 
     def close_files(self, base: Base) -> Ready:
         """Write what is left and close all files: the batch, ready to be committed on this base."""
         self.flush()
-        assert self._plan is not None
-        if self._streams(self._plan):
+        assert self._fit is not None
+        if self._streams:
             self._close_stream()
             files = self._streamed
         else:
             # What the files rely on is the table as it is now, not as it was when the first row came.
-            self._plan = self._replan(base)
-            spool = self._open_spool(self._plan)
-            parts = (self._shaped(part) for part in spool.parts())
-            store = store_for(self._plan.write.data_location)
-            files = write_batch_files(self._plan.write, store, self.batch, self._worker, parts)
+            evolution = self._evolved(base, self._fit.arrivals)
+            self._fit = _Fit(base, epoch_plan(self._config, base, evolution), self._fit.arrivals)
+            write = self._fit.plan.write
+            parts = (self._shaped(part) for part in self._open_spool().parts())
+            store = store_for(write.data_location)
+            files = write_batch_files(write, store, self.batch, self._worker, parts)
+        plan = self._fit.plan
         self.ready = Ready(
             batch=self.batch,
             files=tuple(files),
-            schema=self._plan.schema,
-            premises=self._plan.premises,
-            brings_schema=self._plan.brings_schema,
-            brings_spec=self._plan.brings_spec if files else None,
+            schema=plan.schema,
+            premises=plan.premises,
+            brings_schema=plan.brings_schema,
+            brings_spec=plan.brings_spec if files else None,
         )
         return self.ready
 
@@ -132,6 +171,16 @@ class Epoch:
     def can_be_written_again(self) -> bool:
         """Whether the rows are still here after their files were written."""
         return self._spool is not None
+
+    def discard(self) -> None:
+        """Forget everything. Files that were written are orphans."""
+        self._buffer = []
+        if self._stream is not None:
+            self._stream.abort()
+            self._stream = None
+        if self._spool is not None:
+            self._spool.clear()
+            self._spool = None
 
     @contextmanager
     def _moving_rows(self) -> Iterator[None]:
@@ -149,76 +198,85 @@ class Epoch:
                 hint=f"Roll epoch {self.number} back, begin it again and write its rows again.",
             )
 
-    def discard(self) -> None:
-        """Forget everything. Files that were written are orphans."""
-        self._buffer = []
-        if self._stream is not None:
-            self._stream.abort()
-            self._stream = None
-        if self._spool is not None:
-            self._spool.clear()
-            self._spool = None
-
     # -- schema --------------------------------------------------------------------------------
 
-    def _fit(self, arrival: Arrival, base: Base) -> EpochPlan:
-        """The plan under which the rows can be written; the table's schema grows with them if it may."""
-        if arrival.deletes_only:
-            return self._plan or self._settled(base, self._evolution)
-        # Without evolution a null where none may be is a row that does not fit, and is shown as one.
-        nulls_in = arrival.nulls_in() if self._config.schema_evolution else frozenset()
-        seen = (arrival.rows.schema, nulls_in)
-        if self._plan is not None and seen in self._arrivals:
-            return self._plan
-        self._check_streamed(base)
-        evolution = self._evolved(base, self._evolution, *seen)
-        plan = self._settled(base, evolution)
-        self._arrivals[seen] = None
-        return plan
+    def _fitted(self, arrival: Arrival, base: Base) -> tuple[_Fit, _Incoming, pa.Table]:
+        """How rows can be written on a base, and the rows in that shape. Changes nothing."""
+        fit = self._fit if self._fit is not None and self._fit.base is base else None
+        arrivals = () if self._fit is None else self._fit.arrivals
+        incoming = self._incoming(arrival, base, fit)
+        if fit is None or incoming not in self._known:
+            before = self._evolved(base, arrivals)
+            evolution = self._evolved(base, (incoming,), before)
+            if evolution is not before:
+                arrivals = (*arrivals, incoming)  # only these need be thought of again
+            fit = _Fit(base, epoch_plan(self._config, base, evolution), arrivals)
+        return fit, incoming, changes(self._config, arrival, fit.plan.write.schema)
 
-    def _check_streamed(self, base: Base) -> None:
-        """Rows that went straight into files cannot be written again: the table must still be what those
-        files took for granted, also for rows that come later."""
-        if self._plan is None or not (self._streamed or self._stream):
-            return
-        reasons = broken(self._plan.premises, base.metadata, base.manifests)
-        if reasons:
+    def _incoming(self, arrival: Arrival, base: Base, fit: _Fit | None) -> _Incoming:
+        table = to_arrow(base.metadata.schema()) if fit is None else fit.plan.write.schema
+        if arrival.deletes_only:
+            # A delete shows its key and its place in the sequence; what else it shows is not looked at.
+            shown = {*self._config.key, *self._config.sequence_by}
+            names = arrival.rows.schema.names
+            fields = [
+                arrival.rows.schema.field(field.name)
+                if field.name in shown and field.name in names
+                else field
+                for field in table
+            ]
+            return _Incoming(pa.schema(fields), frozenset())
+        required = {field.name for field in table if not field.nullable}
+        # Without evolution a null where none may be is a row that does not fit, and is shown as one.
+        nulls_in = arrival.nulls_in() & required if self._config.schema_evolution else frozenset()
+        return _Incoming(arrival.rows.schema, frozenset(nulls_in))
+
+    def _evolved(
+        self, base: Base, arrivals: Iterable[_Incoming], known: Evolution | None = None
+    ) -> Evolution | None:
+        """What the table's schema must become for these arrivals, after what is known already."""
+        allowed = self._config.schema_evolution
+        next_id = max(schema.schema_id for schema in base.metadata.schemas) + 1
+        for incoming in arrivals:
+            if known is None:
+                known = evolve(base.metadata, incoming.schema, allowed=allowed, nulls_in=incoming.nulls_in)
+                continue
+            further = plan_evolution(
+                known.schema,
+                incoming.schema,
+                known.last_column_id,
+                allowed,
+                nulls_in=incoming.nulls_in,
+                next_schema_id=next_id,
+            )
+            if further is not None:
+                check_partition_names(base.metadata, further)
+                known = further
+        return known
+
+    def _check_unchanged(self, began_with: Base, fresh: Base) -> None:
+        """Rows that went straight into files cannot be written again, so that later rows of the epoch
+        cannot follow a schema that somebody changed meanwhile."""
+        if SchemaState.of(fresh.metadata) != SchemaState.of(began_with.metadata):
             raise PremiseBroken(
-                f"the table changed under epoch {self.number}: {'; '.join(reasons)}",
+                f"somebody changed the table's schema under epoch {self.number}",
                 hint=f"Roll epoch {self.number} back, begin it again and write its rows again.",
             )
 
-    def _settled(self, base: Base, evolution: Evolution | None) -> EpochPlan:
-        plan = epoch_plan(self._config, base, evolution)
-        if self._plan is not None and plan.write.schema != self._plan.write.schema:
-            # Rows that were buffered under the old schema move on under it.
+    def _take(self, fit: _Fit, incoming: _Incoming) -> None:
+        """Go on under a fit whose rows were accepted."""
+        before, self._known = self._fit, self._known if self._fit is fit else {}
+        if before is None:
+            self._streams = can_stream(fit.plan.write) and not self._config.key
+        elif before.plan.write.schema != fit.plan.write.schema:
+            # Rows that were taken in under the old schema move on under it.
             self.flush()
             self._close_stream()
-            self._restart_spool(plan)
-        self._plan, self._evolution = plan, evolution
-        return plan
-
-    def _evolved(
-        self, base: Base, known: Evolution | None, incoming: pa.Schema, nulls_in: frozenset[str]
-    ) -> Evolution | None:
-        allowed = self._config.schema_evolution
-        if known is None:
-            return evolve(base.metadata, incoming, allowed=allowed, nulls_in=nulls_in)
-        next_id = max(schema.schema_id for schema in base.metadata.schemas) + 1
-        further = plan_evolution(
-            known.schema, incoming, known.last_column_id, allowed, nulls_in=nulls_in, next_schema_id=next_id
-        )
-        if further is None:
-            return known
-        check_partition_names(base.metadata, further)
-        return further
-
-    def _replan(self, base: Base) -> EpochPlan:
-        evolution: Evolution | None = None
-        for incoming, nulls_in in self._arrivals:
-            evolution = self._evolved(base, evolution, incoming, nulls_in)
-        self._evolution = evolution
-        return epoch_plan(self._config, base, evolution)
+            self._fit = fit
+            self._reshape_spool()
+        self._fit = fit
+        if len(self._known) < _KNOWN_MAX:
+            self._known[incoming] = None
 
     # -- where rows go -------------------------------------------------------------------------
 
@@ -229,13 +287,14 @@ class Epoch:
         since = self._buffering_since
         return since is not None and self._clock.ticks_ms() - since >= config.buffer_ms_max
 
-    def _streams(self, plan: EpochPlan) -> bool:
-        return can_stream(plan.write) and not self._config.key
+    def _plan(self) -> EpochPlan:
+        assert self._fit is not None, "no row was taken in"
+        return self._fit.plan
 
-    def _open_stream(self, plan: EpochPlan) -> StreamingAppend:
+    def _open_stream(self) -> StreamingAppend:
         if self._stream is None:
-            store = store_for(plan.write.data_location)
-            self._stream = StreamingAppend(plan.write, store, self.batch, self._worker)
+            write = self._plan().write
+            self._stream = StreamingAppend(write, store_for(write.data_location), self.batch, self._worker)
         return self._stream
 
     def _close_stream(self) -> None:
@@ -244,9 +303,9 @@ class Epoch:
                 self._streamed += self._stream.close()
             self._stream = None
 
-    def _open_spool(self, plan: EpochPlan) -> Spool:
+    def _open_spool(self) -> Spool:
         if self._spool is None:
-            identity: dict[str, Any] = {"partition": plan.write.partition}
+            identity: dict[str, Any] = {"partition": self._plan().write.partition}
             if self._config.mode is Mode.UPSERT:
                 identity = {"key": self._config.key, "sequence": self._config.sequence_by}
             elif self._config.key:
@@ -257,22 +316,22 @@ class Epoch:
             self._spool = Spool(self._folder, self._config.memory_bytes_max, **identity)
         return self._spool
 
-    def _restart_spool(self, plan: EpochPlan) -> None:
+    def _reshape_spool(self) -> None:
         """The spool's rows in the shape of a new schema."""
         old, self._spool = self._spool, None
         if old is None:
             return
-        self._plan = plan
-        spool = self._open_spool(plan)
-        with self._moving_rows():
-            for part in old.parts():
-                spool.add(self._shaped(part))
+        spool = self._open_spool()
+        try:
+            with self._moving_rows():
+                for rows in old.rows():
+                    spool.add(self._shaped(rows))
+        finally:
             old.clear()
 
     def _shaped(self, part: pa.Table) -> pa.Table:
         """Rows that were taken in under an earlier schema of this epoch, under the current one."""
-        assert self._plan is not None
-        schema = self._plan.write.schema
+        schema = self._plan().write.schema
         if OP_COLUMN not in part.column_names:
             return part if part.schema.equals(schema, check_metadata=True) else conform(part, schema)
         wanted = relaxed(schema, self._config.key) if self._config.mode is Mode.UPSERT else schema

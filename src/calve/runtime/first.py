@@ -18,7 +18,8 @@ from calve.runtime.rows import Arrival, changes
 from calve.table.create import Wanted
 from calve.table.layout import to_sort_order, to_spec
 from calve.table.properties import column_metrics, file_properties
-from calve.table.schema import to_arrow, to_iceberg
+from calve.table.schema import check_key, to_arrow, to_iceberg
+from calve.writer.collapse import check_sequence_types
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
@@ -42,7 +43,10 @@ def check_first(config: SinkConfig, arrival: Arrival) -> Wanted:
     wanted = wanted_table(config, arrival.rows.schema)
     schema = to_iceberg(wanted.schema, wanted.key, null_keys=wanted.null_keys)
     _check_layout(wanted, schema)
+    # A changelog's key is not the table's, but copies are found by it.
+    check_key(schema, config.key)
     changes(config, arrival, to_arrow(schema))
+    check_sequence_types(to_arrow(schema), config.sequence_by)
     return wanted
 
 

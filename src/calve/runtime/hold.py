@@ -13,7 +13,7 @@ from uuid import UUID
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
-from calve.model.errors import CatalogError
+from calve.model.errors import CatalogError, StoreError
 from calve.model.progress import Progress
 from calve.protocol.retry import Answer, RetryPolicy
 from calve.runtime.clock import Clock, SystemClock
@@ -34,6 +34,8 @@ class Identity:
     table: tuple[str, ...]
     sink_id: str
     source: str
+    kind: str | None = None
+    """What the sink makes of changes, such as `upsert (id)`: the table remembers it from its first claim."""
 
     @property
     def table_name(self) -> str:
@@ -120,7 +122,7 @@ class Hold:
         """The same; `None` where the catalog cannot be reached and attempts are left."""
         try:
             return self.load()
-        except CatalogError:
+        except (CatalogError, StoreError):
             if attempt >= self.policy.attempts_max:
                 raise
             return None

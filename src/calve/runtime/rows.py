@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from calve.config.sink import Mode, NullKeys, SinkConfig
 from calve.model.errors import BadName, BadRow, SchemaMismatch
+from calve.writer.cast import without_views
 from calve.writer.conform import check_keys, conform, shown
 from calve.writer.ops import DELETE, OP_COLUMN, UPSERT, op_codes, op_words, with_ops, without_promise
 
@@ -53,6 +54,7 @@ def arrive(config: SinkConfig, rows: pa.RecordBatch | pa.Table, epoch: int, firs
             f"column {repeated!r} stands twice in the incoming rows",
             hint="Give each column a name of its own.",
         )
+    table = without_views(table)
     if config.mode is Mode.APPEND:
         return Arrival(table, None, first_row)
     table, codes = _take_ops(config, table, first_row)
@@ -67,6 +69,7 @@ def changes(config: SinkConfig, arrival: Arrival, schema: pa.Schema) -> pa.Table
     """The rows with the table's schema, and with op codes where the mode has a key."""
     key, incoming = config.key, arrival.rows
     _check_needed(config, incoming)
+    _check_sequence(config, incoming, arrival.first_row)
     if key and config.null_keys is NullKeys.REFUSE:
         check_keys(incoming, key, arrival.first_row)
     if arrival.codes is None:
@@ -85,6 +88,23 @@ def changes(config: SinkConfig, arrival: Arrival, schema: pa.Schema) -> pa.Table
 def relaxed(schema: pa.Schema, key: tuple[str, ...]) -> pa.Schema:
     """The schema of changes: deletes have no value in columns that are required of rows."""
     return pa.schema([field if field.name in key else field.with_nullable(True) for field in schema])
+
+
+def _check_sequence(config: SinkConfig, rows: pa.Table, first_row: int) -> None:
+    for name in config.sequence_by:
+        if rows[name].null_count:
+            row = pc.index(rows[name].is_null(), True).as_py()
+            raise BadRow(
+                f"column {name!r}, row {first_row + row}: the sequence is null",
+                hint="The order of a key's changes hangs on it: fill it at the source.",
+            )
+
+
+def check_deletes(config: SinkConfig, arrival: Arrival) -> None:
+    """Refuse deletes that do not say which rows they mean, also where there is no table yet."""
+    _check_needed(config, arrival.rows)
+    if config.null_keys is NullKeys.REFUSE:
+        check_keys(arrival.rows, config.key, arrival.first_row)
 
 
 def _check_needed(config: SinkConfig, rows: pa.Table) -> None:

@@ -40,10 +40,13 @@ from calve.model.errors import (
     CalveError,
     CommitConflict,
     CommitUnknown,
+    ConfigError,
     Diverged,
     Fenced,
     Gap,
+    SchemaMismatch,
     SinkState,
+    StoreError,
     TableError,
     TableMissing,
 )
@@ -55,7 +58,7 @@ from calve.runtime.first import check_first, wanted_table
 from calve.runtime.health import Capabilities, Health, HealthStatus, SinkMetrics
 from calve.runtime.publish import Publisher
 from calve.runtime.result import EpochResult, WriteResult
-from calve.runtime.rows import arrive
+from calve.runtime.rows import arrive, check_deletes
 from calve.runtime.start import claim_table
 from calve.table.build import Ready
 from calve.table.catalogs import open_catalog
@@ -84,6 +87,11 @@ class IcebergSink:
     def __init__(
         self, config: SinkConfig, *, clock: Clock | None = None, catalog: Catalog | None = None
     ) -> None:
+        if not isinstance(config, SinkConfig):
+            raise ConfigError(
+                f"a sink is made of a SinkConfig, not of a {type(config).__name__}",
+                hint="Use IcebergSink.from_options({...}) for a mapping of options.",
+            )
         self.config = config
         self._clock = clock or SystemClock()
         self._catalog = catalog
@@ -93,6 +101,8 @@ class IcebergSink:
         self._coordinator: Coordinator | None = None
         self._epoch: Epoch | None = None
         self._skipping: int | None = None
+        self._early_deletes: list[pa.RecordBatch | pa.Table] = []
+        """Deletes of the open epoch before there is a table: they matter only if rows follow."""
         self._last_seen = -1
         self._opened_at = 0.0
         self._metrics = SinkMetrics()
@@ -100,6 +110,11 @@ class IcebergSink:
     @classmethod
     def from_options(cls, options: Mapping[str, object]) -> Self:
         """A sink from option names such as `'table.name'`; the list stands in docs/options.md."""
+        if not isinstance(options, Mapping):
+            raise ConfigError(
+                f"options are a mapping of names to values, not a {type(options).__name__}",
+                hint="For example {'namespace': 'shop', 'table.name': 'orders'}.",
+            )
         return cls(SinkConfig.from_options(options))
 
     def __enter__(self) -> Self:
@@ -160,6 +175,8 @@ class IcebergSink:
         """
         self._check_open()
         check_time(epoch, "epoch")
+        if after is not None:
+            check_time(after, "after")
         if epoch >= TIME_MAX:
             raise SinkState(f"epoch {epoch} is the last number there is", hint="Begin with small numbers.")
         if self.config.mode is Mode.CHANGELOG and epoch > _LONG_MAX:
@@ -172,6 +189,8 @@ class IcebergSink:
                 f"epoch {self._current()} is still open, so {epoch} cannot begin",
                 hint="Commit it or roll it back first.",
             )
+        if self._coordinator is not None:
+            self._coordinator.resolve()
         frontier = self._frontier()
         if after is not None and after >= max(frontier, self._last_seen + 1):
             raise Gap(
@@ -199,6 +218,12 @@ class IcebergSink:
         happened to each; without it every row is an upsert. Rows that do not fit are refused before any
         of this call is kept."""
         self._check_open()
+        if not isinstance(rows, pa.RecordBatch | pa.Table):
+            raise SchemaMismatch(
+                f"rows come as a pyarrow Table or RecordBatch, not as a {type(rows).__name__}",
+                hint="For a pandas frame use pa.Table.from_pandas(frame), for a list of dicts "
+                "pa.Table.from_pylist(rows).",
+            )
         if self._skipping is not None:
             self._metrics.rows_skipped += rows.num_rows
             return WriteResult(0, 0)
@@ -213,9 +238,13 @@ class IcebergSink:
         with self._counting_errors():
             coordinator = self._coordinator or self._create_table(epoch, rows)
             size = 0
-            if coordinator is not None:
+            if coordinator is None:
+                self._early_deletes.append(rows)
+            else:
+                early, self._early_deletes = self._early_deletes, []
                 with self._timing_flush(epoch):
-                    size = epoch.add(rows, coordinator.base, coordinator.refresh)
+                    for part in (*early, rows):
+                        size = epoch.add(part, coordinator.base, coordinator.refresh)
         self._metrics.rows_written += rows.num_rows
         return WriteResult(rows.num_rows, size)
 
@@ -249,13 +278,16 @@ class IcebergSink:
         return self._finish(current, current.ready, before)
 
     def rollback_epoch(self, epoch: int) -> None:
-        """Give the epoch up: nothing of it becomes visible, and it may be begun again."""
+        """Give the epoch up: it may be begun again. Nothing of it becomes visible, unless its commit was sent
+        and its answer lost: then it may be in the table all the same, and `begin_epoch` finds that out."""
         self._check_open()
         self._check_current(epoch)
         self._skipping = None
         if self._epoch is not None:
             self._metrics.epochs_rolled_back += 1
             _log.warning("epoch %s of %s is rolled back", epoch, self.config.table_name)
+            if self._coordinator is not None:
+                self._coordinator.abandon()
             self._discard_epoch()
 
     # -- what a person asks --------------------------------------------------------------------
@@ -311,9 +343,10 @@ class IcebergSink:
         nothing that they could delete, and they need not show all columns."""
         assert self._catalog is not None
         arrival = arrive(self.config, rows, epoch.number, 0)
-        wanted = check_first(self.config, arrival)
         if arrival.deletes_only:
+            check_deletes(self.config, arrival)
             return None
+        wanted = check_first(self.config, arrival)
         with reaching(self.config.identifier):
             create_table(self._catalog, self.config.identifier, wanted)
         self._coordinator = coordinator = claim_table(self.config, self._catalog, self._clock)
@@ -376,6 +409,7 @@ class IcebergSink:
         return self._epoch.number if self._epoch is not None else self._skipping
 
     def _check_current(self, epoch: int) -> None:
+        check_time(epoch, "epoch")
         current = self._current()
         if current is None:
             raise SinkState(f"epoch {epoch} was not begun", hint=f"Call begin_epoch({epoch}) first.")
@@ -388,9 +422,13 @@ class IcebergSink:
         return self._epoch
 
     def _discard_epoch(self) -> None:
-        if self._epoch is not None:
-            self._epoch.discard()
-        self._epoch = None
+        # Let go first: whatever happens while it is cleaned up, a landed epoch is not committed again.
+        epoch, self._epoch, self._early_deletes = self._epoch, None, []
+        if epoch is not None:
+            try:
+                epoch.discard()
+            except StoreError as error:
+                _log.warning("spilled rows of epoch %s stay behind: %s", epoch.number, error.message)
 
     def _frontier(self) -> int:
         return 0 if self._coordinator is None else self._coordinator.progress.frontier

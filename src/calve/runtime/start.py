@@ -6,7 +6,7 @@ import logging
 
 from pyiceberg.catalog import Catalog
 
-from calve.config.sink import ForeignRows, SinkConfig
+from calve.config.sink import Delivery, ForeignRows, SinkConfig
 from calve.protocol.retry import RetryPolicy
 from calve.runtime.clock import Clock
 from calve.runtime.coordinator import Coordinator
@@ -14,12 +14,14 @@ from calve.runtime.hold import Identity
 
 _log = logging.getLogger("calve.sink")
 
-_SOURCE = "epoch"
+_SOURCE = {Delivery.EXACTLY_ONCE: "epoch", Delivery.AT_LEAST_ONCE: "epoch, at least once"}
+"""What the times mean. An epoch that is written again moves the frontier of an at-least-once sink on, past
+epochs that never came: so such a sink never goes on as an exactly-once one, which would skip them."""
 
 
 def claim_table(config: SinkConfig, catalog: Catalog, clock: Clock) -> Coordinator:
     """The coordinator of a new run, which holds the table from here on."""
-    identity = Identity(config.identifier, config.sink_id, _SOURCE)
+    identity = Identity(config.identifier, config.sink_id, _SOURCE[config.delivery], _kind(config))
     coordinator = Coordinator(
         catalog,
         identity,
@@ -35,3 +37,8 @@ def claim_table(config: SinkConfig, catalog: Catalog, clock: Clock) -> Coordinat
         progress.frontier,
     )
     return coordinator
+
+
+def _kind(config: SinkConfig) -> str:
+    """What the sink makes of changes: it never goes on as another kind by a forgotten option."""
+    return f"{config.mode} ({', '.join(config.key)})" if config.key else str(config.mode)

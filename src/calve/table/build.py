@@ -162,8 +162,11 @@ class Builder:
             requirements, tuple(updates), tip.progress, tip.snapshot_id, tip.manifests, tip.summary
         )
 
-    def claim(self, base: Base, progress: Progress, snapshot_id: int, now_ms: int) -> Attempt:
-        """Make the sink this run's own: `progress` already carries its generation and writer."""
+    def claim(
+        self, base: Base, progress: Progress, snapshot_id: int, now_ms: int, kind: str = "true"
+    ) -> Attempt:
+        """Make the sink this run's own: `progress` already carries its generation and writer. The first one
+        leaves a mark with the sink's kind in the table's properties."""
         metadata = base.metadata
         held = tag_snapshot(metadata, self._sink_id)
         # A first claim has no tag's content: it shows main's.
@@ -198,7 +201,7 @@ class Builder:
         )
         requirements = self._fence(metadata, None if held is None else held.snapshot_id)
         if held is None:
-            updates += (SetPropertiesUpdate(updates={claimed_property(self._sink_id): "true"}),)
+            updates += (SetPropertiesUpdate(updates={claimed_property(self._sink_id): kind}),)
             requirements += (AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=base.main),)
         return Attempt(requirements, updates, progress, snapshot_id, base.manifests, base.main_summary)
 

@@ -95,6 +95,8 @@ def reaching(identifier: tuple[str, ...]) -> Iterator[None]:
         raise _missing(identifier) from error
     except (*_DENIED, UnauthorizedError, AuthorizationExpiredError, OAuthError) as error:
         raise _denied(identifier, error) from error
+    except StoreError:
+        raise  # it names the file and the reason
     except _UNKNOWN as error:
         raise CatalogError(
             f"the catalog cannot show or make {'.'.join(identifier)}: {type(error).__name__}",

@@ -42,8 +42,8 @@ def _summary(type_: IcebergType, values: Sequence[PartitionValue]) -> Summary:
     return {
         "contains_null": any(value is None for value in values),
         "contains_nan": any(_is_nan(value) for value in values),
-        "lower_bound": _encode(type_, min(ordered, key=_order)) if ordered else None,
-        "upper_bound": _encode(type_, max(ordered, key=_order)) if ordered else None,
+        "lower_bound": _encode(type_, _lowest(ordered)) if ordered else None,
+        "upper_bound": _encode(type_, _highest(ordered)) if ordered else None,
     }
 
 
@@ -58,14 +58,21 @@ def _merged(type_: IcebergType, summaries: Sequence[Summary]) -> Summary:
     return {
         "contains_null": any(summary["contains_null"] for summary in summaries),
         "contains_nan": None if None in nans else any(nans),
-        "lower_bound": _encode(type_, min(lowers, key=_order)) if lowers else None,
-        "upper_bound": _encode(type_, max(uppers, key=_order)) if uppers else None,
+        "lower_bound": _encode(type_, _lowest(lowers)) if lowers else None,
+        "upper_bound": _encode(type_, _highest(uppers)) if uppers else None,
     }
 
 
-def _order(value: Any) -> Any:
-    """Iceberg's order: -0.0 is below 0.0, which Python takes for equal."""
-    return (value, math.copysign(1.0, value)) if isinstance(value, float) else value
+def _lowest(values: Sequence[Any]) -> Any:
+    """Iceberg has -0.0 below 0.0, Python takes them for one: a set of partition tuples keeps either of the
+    two. So a zero bound takes in both, or a reader would skip the partition of the other."""
+    lowest = min(values)
+    return -0.0 if isinstance(lowest, float) and lowest == 0.0 else lowest
+
+
+def _highest(values: Sequence[Any]) -> Any:
+    highest = max(values)
+    return 0.0 if isinstance(highest, float) and highest == 0.0 else highest
 
 
 def _is_nan(value: PartitionValue) -> bool:

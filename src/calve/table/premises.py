@@ -6,7 +6,7 @@ hold. One that broke means: write the batch again, never commit it as it was (ca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from pyiceberg.schema import Schema, promote
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.types import NestedField
 
+from calve.model.file import FileClosed, FileKind
 from calve.table.lists import Content, ManifestRecord, is_live
 
 
@@ -47,11 +48,28 @@ class Premises:
     """An id under which the batch adds a partition spec."""
 
 
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What batches of the same commit do before a batch: it stands on them as on the table."""
+
+    data_specs: frozenset[int] = frozenset()
+    schema: Schema | None = None
+    """The schema that one of them brings."""
+
+    def then(self, files: Iterable[FileClosed], schema: Schema | None) -> Before:
+        specs = {file.spec_id for file in files if file.kind is FileKind.DATA}
+        return Before(self.data_specs | specs, schema or self.schema)
+
+
 def broken(
-    premises: Premises, metadata: TableMetadata, manifests: Sequence[ManifestRecord]
+    premises: Premises,
+    metadata: TableMetadata,
+    manifests: Sequence[ManifestRecord],
+    before: Before | None = None,
 ) -> tuple[str, ...]:
     """The premises that no longer hold, in words; none of them means the files can be committed."""
-    data_specs = {
+    before = before or Before()
+    data_specs = before.data_specs | {
         manifest["partition_spec_id"]
         for manifest in manifests
         if manifest["content"] == Content.DATA and is_live(manifest)
@@ -64,9 +82,11 @@ def broken(
     if premises.new_spec is not None and premises.new_spec in metadata.specs():
         reasons.append(f"somebody else added a partition spec with id {premises.new_spec}")
     if premises.evolved_from is None:
-        reasons += _schema_changes(premises.schema, metadata.schema())
+        reasons += _schema_changes(premises.schema, before.schema or metadata.schema())
     elif premises.evolved_from != SchemaState.of(metadata):
         reasons.append("the schema was changed, and this batch changes it too")
+    elif before.schema is not None and before.schema != premises.schema:
+        reasons.append("an earlier batch of the same commit changes the schema otherwise")
     return tuple(reasons)
 
 

@@ -37,7 +37,7 @@ class Misfit(ValueError):
 
 def cast_array(array: pa.Array, field: pa.Field, path: str, *, nulls_above: int = 0) -> pa.Array:
     """The array as the field's type. `nulls_above` nulls stand here because a struct above is null."""
-    array = _decoded(array)
+    array = decoded(array)
     target = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
     if _Types.is_null(array.type):
         result = pa.nulls(len(array), target)
@@ -81,7 +81,38 @@ def match_names(names: list[str], fields: list[pa.Field], place: str) -> None:
         )
 
 
-def _decoded(array: pa.Array) -> pa.Array:
+def without_views(table: pa.Table) -> pa.Table:
+    """The same rows without string and binary views, on any level: Arrow's kernels do not take them."""
+    fields = [field.with_type(_without_views(field.type)) for field in table.schema]
+    if all(field.type == before.type for field, before in zip(fields, table.schema, strict=True)):
+        return table
+    return table.cast(pa.schema(fields, table.schema.metadata))
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    # To the large forms, which hold whatever a view holds: what is too much for the table's own type is
+    # found by the cast to it, with its row.
+    if _Types.is_string_view(kind):
+        return pa.large_string()
+    if _Types.is_binary_view(kind):
+        return pa.large_binary()
+    if _Types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _without_views(kind.value_type), kind.ordered)
+    if _Types.is_struct(kind):
+        return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
+    if _Types.is_map(kind):
+        key, item = (
+            field.with_type(_without_views(field.type)) for field in (kind.key_field, kind.item_field)
+        )
+        return pa.map_(key, item, kind.keys_sorted)
+    if _Types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_without_views(kind.value_type)))
+    if _Types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_without_views(kind.value_type)))
+    return kind
+
+
+def decoded(array: pa.Array) -> pa.Array:
     """The plain values behind an encoding. They may be nested: a dictionary of uuids."""
     while True:
         if isinstance(array, pa.ExtensionArray):
@@ -154,6 +185,8 @@ def _null_mask(array: pa.Array) -> pa.Array | None:
 
 def _cast_leaf(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
     source = array.type
+    if _text(source):
+        _check_utf8(array, path)
     if source == target:
         return array
     if not _may_meet(source, target):
@@ -169,6 +202,16 @@ def _cast_leaf(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
             path,
             f"does not fit {target} ({error})",
             "Correct the value at the source, or give the table a wider type.",
+        ) from error
+
+
+def _check_utf8(array: pa.Array, path: str) -> None:
+    """Arrow takes a string's bytes on trust. Parquet would write them, and every reader would fail."""
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise Misfit(
+            path, f"is not UTF-8 ({error})", "Mend it at the source, or send it as binary."
         ) from error
 
 

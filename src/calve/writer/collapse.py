@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from calve.model.errors import BadRow
+from calve.model.errors import BadKey, BadRow
 from calve.writer.conform import shown
 from calve.writer.ops import DELETE, INSERT, NOTHING, OP_COLUMN, UPSERT
 from calve.writer.same import rows_differ
@@ -48,6 +48,17 @@ def latest(
     """The rows that no other row of their key overtakes, in order of arrival: one a key, or those of a tie
     (without what only repeats the first of them)."""
     return _Order(key, op, sequence).reduce(changes, refuse_ties=False)
+
+
+def check_sequence_types(schema: pa.Schema, sequence: tuple[str, ...]) -> None:
+    """Refuse sequence columns whose values have no order: no change of a key would be its last."""
+    for name in sequence:
+        kind = schema.field(name).type
+        if pa.types.is_nested(kind) or pa.types.is_null(kind) or isinstance(kind, pa.BaseExtensionType):
+            raise BadKey(
+                f"the sequence column {name!r} has type {kind}, whose values have no order",
+                hint="Use numbers, decimals, dates, times, strings or bytes, such as the source's position.",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +107,7 @@ class _Order:
         return rows, pc.greater(pc.abs(codes.take(first)), 1).take(ids)
 
     def _check_sequence(self, changes: pa.Table) -> None:
+        check_sequence_types(changes.schema, self.sequence)
         for name in self.sequence:
             absent = changes.column(name).is_null(nan_is_null=True)
             if pc.any(absent).as_py():

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calve.model.errors import BadRow
-from calve.writer.cast import Misfit, cast_array, match_names
+from calve.writer.cast import Misfit, cast_array, decoded, match_names
 
 _VALUE_CHARS_MAX = 80
 
@@ -38,9 +38,10 @@ def conform(rows: pa.RecordBatch | pa.Table, schema: pa.Schema, *, first_row: in
 def check_keys(rows: pa.Table, key: tuple[str, ...], first_row: int = 0) -> None:
     """Refuse a null in a key column: such a row has no identity that its source would agree on."""
     for name in key:
-        column = rows.column(name)
-        if column.null_count:
-            row = pc.index(column.is_null(), True).as_py()
+        # Decoded: a null may stand in a dictionary's values, where it is not counted.
+        nulls = pa.chunked_array([decoded(chunk).is_null() for chunk in rows.column(name).chunks], pa.bool_())
+        row = pc.index(nulls, True).as_py()
+        if row >= 0:
             raise BadRow(
                 f"column {name!r}, row {first_row + row}: the key is null",
                 hint="Fill the key at the source, or choose key columns that are never null.",
@@ -49,13 +50,23 @@ def check_keys(rows: pa.Table, key: tuple[str, ...], first_row: int = 0) -> None
 
 def shown(array: pa.Array | pa.ChunkedArray, row: int) -> str:
     """One value for people to read, cut to a length that a log can bear."""
-    value = array.slice(row, 1)
+    text = _text_of(array.slice(row, 1))
+    return text if len(text) <= _VALUE_CHARS_MAX else text[:_VALUE_CHARS_MAX] + "…"
+
+
+def _text_of(value: pa.Array | pa.ChunkedArray) -> str:
     try:
         # Not as_py: Python has no nanoseconds.
-        text = str(value.cast(pa.string())[0].as_py())
+        text = value.cast(pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        text = repr(value[0].as_py())
-    return text if len(text) <= _VALUE_CHARS_MAX else text[:_VALUE_CHARS_MAX] + "…"
+        try:
+            return repr(value[0].as_py())
+        except UnicodeDecodeError:
+            return f"a {value.type}"
+    try:
+        return str(text[0].as_py())
+    except UnicodeDecodeError:
+        return repr(text.cast(pa.binary())[0].as_py())
 
 
 def _conform_column(column: pa.Array | pa.ChunkedArray, field: pa.Field, first_row: int) -> pa.ChunkedArray:

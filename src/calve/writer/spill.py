@@ -9,7 +9,9 @@ former is swept. The operating system gives a lock back when its holder dies, ho
 id in a name would not do, because ids are used again.
 
 Appending is a whole new stream at the end of the file, so no file stays open between two spills, and
-what was written is never rewritten. Nothing here outlives a run: nothing is fsynced.
+what was written is never rewritten. It is all or nothing: a part ends where its last whole append ended.
+What a full disk left beyond that is not read, and is cut off by the next append, so rows that are spilled
+again are not there twice. Nothing here outlives a run: nothing is fsynced.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -67,13 +70,14 @@ class Part:
     path: Path
     rows: int = 0
     arrow_bytes: int = 0
+    file_bytes: int = 0
 
     def tables(self) -> Iterator[pa.Table]:
         """The rows, a record batch at a time."""
         if not self.rows:
             return
         with _disk("read", self.path), pa.OSFile(str(self.path), "rb") as file:
-            while file.tell() < file.size():
+            while file.tell() < self.file_bytes:
                 for record_batch in pa.ipc.open_stream(file):
                     yield pa.Table.from_batches([record_batch])
 
@@ -83,18 +87,39 @@ class Part:
 
 
 def append(tables: Iterable[pa.Table], schema: pa.Schema, parts: list[Part], hashed: Hash | None) -> None:
-    """Write rows to the end of parts: each row to the part of its hash, or all to the one that there is."""
+    """Write rows to the end of parts: each row to the part of its hash, or all to the one that there is.
+    If it fails, the parts have what they had."""
     options = pa.ipc.IpcWriteOptions(compression="lz4")
-    with ExitStack() as stack:
-        stack.enter_context(_disk("write", parts[0].path.parent))
-        files = [stack.enter_context(part.path.open("ab")) for part in parts]
-        streams = [stack.enter_context(pa.ipc.new_stream(file, schema, options=options)) for file in files]
-        for table in tables:
-            for start in range(0, table.num_rows, _SPLIT_ROWS):
-                for place, rows in enumerate(_cut(table.slice(start, _SPLIT_ROWS), hashed)):
-                    streams[place].write_table(rows)
-                    parts[place].rows += rows.num_rows
-                    parts[place].arrow_bytes += rows.nbytes
+    longer = [replace(part) for part in parts]
+    with _disk("write", parts[0].path.parent):
+        with ExitStack() as stack:
+            files = [stack.enter_context(_opened_at_end(part)) for part in parts]
+            streams = [
+                stack.enter_context(pa.ipc.new_stream(file, schema, options=options)) for file in files
+            ]
+            for table in tables:
+                for start in range(0, table.num_rows, _SPLIT_ROWS):
+                    for place, rows in enumerate(_cut(table.slice(start, _SPLIT_ROWS), hashed)):
+                        streams[place].write_table(rows)
+                        longer[place].rows += rows.num_rows
+                        longer[place].arrow_bytes += rows.nbytes
+        for part in longer:
+            part.file_bytes = part.path.stat().st_size
+    # Only now, when the last buffer of the last file is written: closing a file can fail as well.
+    parts[:] = longer
+
+
+def _opened_at_end(part: Part) -> IO[bytes]:
+    """A part's file, cut back to its last whole append."""
+    file = part.path.open("ab")
+    try:
+        if file.tell() != part.file_bytes:
+            file.truncate(part.file_bytes)
+            file.seek(part.file_bytes)
+    except BaseException:
+        file.close()
+        raise
+    return file
 
 
 def gathered(tables: Iterable[pa.Table], bytes_max: int) -> Iterator[pa.Table]:
@@ -117,8 +142,8 @@ def sweep(folder: Path) -> int:
     for lock_path in sorted(folder.glob("spool-*.lock")):
         try:
             lock = os.open(lock_path, os.O_RDWR | os.O_CLOEXEC)
-        except FileNotFoundError:
-            continue  # its owner, or another sweep, was faster
+        except OSError:
+            continue  # its owner, or another sweep, was faster; or it is another user's
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -22,13 +22,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from calve.model.layout import PartitionField
+from calve.model.layout import PartitionField, TransformKind
 from calve.writer.collapse import collapse, latest
 from calve.writer.spill import FAN_OUT, Hash, Part, SpillFolder, append, gathered, sweep
 from calve.writer.transform import apply_transform, hash_keys
 
-__all__ = ["Spool", "sweep"]
+__all__ = ["Spool", "owned", "sweep"]
 
 _HELD_SHARE = 5
 """1/5 of the limit waits in memory: reducing it takes a copy and as much again for hashing."""
@@ -81,7 +82,7 @@ class Spool:
         """Take changes, in order of arrival: conformed rows, with op codes where there is a key."""
         rows_max = _rows_of(changes, self._part_bytes_max)
         for start in range(0, changes.num_rows, rows_max):
-            self._hold(_owned(changes.slice(start, rows_max)))
+            self._hold(owned(changes.slice(start, rows_max)))
             if self._held_bytes > self._held_bytes_max:
                 self._reduce()
                 if self._held_bytes > self._held_bytes_max // 2:
@@ -102,6 +103,13 @@ class Spool:
         self.flush()
         for part in self._spilled:
             yield from self._read(part, splits=0)
+
+    def rows(self) -> Iterator[pa.Table]:
+        """What was added, reduced but not collapsed: a tie that a later change may still overtake is kept.
+        The rows of a key come in their order of arrival."""
+        self._reduce()
+        yield from (table for part in self._spilled for table in part.tables())
+        yield from self._held
 
     def clear(self) -> None:
         """Forget everything, on disk too. The spool can be used again."""
@@ -200,9 +208,23 @@ class Spool:
 
 
 def _hash_partitions(rows: pa.Table, partition: tuple[PartitionField, ...], seed: int) -> pa.Array:
-    values = [apply_transform(field.transform, rows.column(field.column)) for field in partition]
+    values = [
+        _bits(apply_transform(field.transform, rows.column(field.column)))
+        for field in partition
+        if field.transform.kind is not TransformKind.VOID  # always null, of any type: it tells nothing apart
+    ]
     names = [str(place) for place in range(len(values))]
     return hash_keys(pa.table(values, names=names), tuple(names), seed)
+
+
+def _bits(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Floats as integers, which have a hash: equal where the partition is. All NaNs are one partition."""
+    if not pa.types.is_floating(column.type):
+        return column
+    nan = pa.scalar(float("nan"), column.type)
+    integer = pa.int32() if pa.types.is_float32(column.type) else pa.int64()
+    chunks = [pc.if_else(pc.is_nan(chunk), nan, chunk).view(integer) for chunk in column.chunks]
+    return pa.chunked_array(chunks, integer)
 
 
 def _rows_of(table: pa.Table, bytes_max: int) -> int:
@@ -210,7 +232,7 @@ def _rows_of(table: pa.Table, bytes_max: int) -> int:
     return max(1, min(table.num_rows, table.num_rows * bytes_max // max(1, table.nbytes)))
 
 
-def _owned(table: pa.Table) -> pa.Table:
+def owned(table: pa.Table) -> pa.Table:
     """The same rows in memory of their own: a slice keeps the whole of what it was cut from alive."""
     if table.get_total_buffer_size() <= table.nbytes * 5 // 4 + 4096:
         return table

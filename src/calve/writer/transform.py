@@ -4,7 +4,8 @@
 
 Guarantee: the same values as Iceberg's own implementations give, because another engine plans by them:
 a row in a wrong partition is a row that a filter or a scoped delete does not find. null gives null.
-Numbers are floored, also before 1970 and below zero. Dates are counted by integer arithmetic, as wide as
+Numbers are floored, also before 1970 and below zero; where the floor lies below the type's least value,
+the row is refused (P8). Dates are counted by integer arithmetic, as wide as
 the type: Arrow's own calendar ends at the year 32767.
 
 Not here: where rows go (layout.py), how values are written into paths (paths.py).
@@ -157,9 +158,7 @@ def _bucket(column: pa.Array, buckets: int) -> pa.Int32Array:
 def _truncate(column: pa.Array, width: int) -> pa.Array:
     kind = column.type
     if _is_integer(kind):
-        # The subtraction may wrap around at the least value, as it does in Iceberg's own.
-        floor = pc.subtract(column.cast(pa.int64()), _remainder(column.cast(pa.int64()), width))
-        return floor.cast(kind, safe=False)
+        return _truncate_integer(column, width)
     if pa.types.is_decimal128(kind):
         return _truncate_decimal(column, width)
     if _is_text(kind):
@@ -167,6 +166,20 @@ def _truncate(column: pa.Array, width: int) -> pa.Array:
         return pc.utf8_slice_codeunits(text, 0, width).cast(kind)
     content = column.cast(pa.large_binary()) if pa.types.is_binary_view(kind) else column
     return pc.binary_slice(content, 0, width).cast(kind)
+
+
+def _truncate_integer(column: pa.Array, width: int) -> pa.Array:
+    longs = column.cast(pa.int64())
+    try:
+        return pc.subtract_checked(longs, _remainder(longs, width)).cast(column.type)
+    except pa.ArrowInvalid:
+        # Iceberg's own wrap around here. The same key would then have another partition once its column
+        # is widened to long, and a scoped delete would miss its older row.
+        least = pc.min(column).as_py()
+        raise BadRow(
+            f"{least} truncated to a multiple of {width} is below the least {column.type}",
+            hint="Partition by another transform, or give the column a wider type.",
+        ) from None
 
 
 def _truncate_decimal(column: pa.Decimal128Array, width: int) -> pa.Decimal128Array:
@@ -188,8 +201,8 @@ def _truncate_decimal(column: pa.Decimal128Array, width: int) -> pa.Decimal128Ar
     try:
         floor.validate(full=True)
     except pa.ArrowInvalid:
-        # Only a negative value near the end of its type can grow by a digit. Integers wrap around there, as
-        # Iceberg's own do; a decimal of more digits than its type cannot be written.
+        # Only a negative value near the end of its type can grow by a digit. A decimal of more digits than
+        # its type cannot be written.
         least = pc.min(column).as_py()
         raise BadRow(
             f"{least} truncated to a multiple of {width} has more digits than its {column.type} holds",

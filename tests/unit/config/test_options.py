@@ -40,7 +40,7 @@ def test_options_are_read_under_their_names():
             "max.buffer.duration": "5m",
             "write.mode": "upsert",
             "equality.delete.columns": "device_id, region",
-            "delivery.guarantee": "at-least-once",
+            "delivery.guarantee": "exactly-once",
             "schema.evolution": "true",
             "file.format": "parquet",
             "writer.id": "w1",
@@ -65,7 +65,7 @@ def test_options_are_read_under_their_names():
     assert config.target_file_bytes == 256 * 2**20
     assert (config.buffer_rows_max, config.buffer_bytes_max, config.buffer_ms_max) == (5, 2**20, 300_000)
     assert config.key == ("device_id", "region")
-    assert config.delivery == "at-least-once"
+    assert config.delivery == "exactly-once"
     assert config.schema_evolution
     assert config.sink_id == "w1"
     assert config.table_properties["write.metadata.previous-versions-max"] == "5"

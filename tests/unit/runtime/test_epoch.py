@@ -365,8 +365,9 @@ def test_streamed_rows_and_rows_that_come_after_a_foreign_change_do_not_mix(ware
         # Refused by the table as it was, this makes the sink look at it again.
         with pytest.raises((PremiseBroken, SchemaMismatch)):
             sink.write_batch(pa.table({"id": [4], "v": pa.array([1.5])}))
+        sink.write_batch(pa.table({"id": [4], "theirs": ["x"]}))  # held against the table as it was
         with pytest.raises(PremiseBroken) as caught:
-            sink.write_batch(pa.table({"id": [4], "theirs": ["x"]}))
+            sink.commit_epoch(1)
         assert "Roll epoch 1 back" in caught.value.hint
         sink.rollback_epoch(1)
         commit(sink, 1, pa.table({"id": [3], "mine": [1]}), pa.table({"id": [4], "theirs": ["x"]}))

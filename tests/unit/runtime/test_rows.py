@@ -24,6 +24,7 @@ from tests.support.truth import Source, check_every_snapshot, ordered, rows_of
 from tests.support.workload import DELETE_WORDS, UPSERT_WORDS
 
 ROWS = pa.table({"id": [1, 2], "v": ["a", "b"]})
+UUIDS = pa.array([bytes(16)], pa.uuid())
 
 
 @pytest.fixture
@@ -199,6 +200,16 @@ def test_case_56_names_and_options_are_refused_before_anything_is_made(
     assert not warehouse.folder.exists() or warehouse.files() == {}
 
 
+def test_views_are_written_like_the_columns_that_they_view(warehouse: Warehouse) -> None:
+    views = pa.array(["a", None]).cast(pa.string_view())
+    with warehouse.upsert(schema_evolution=True) as sink:
+        commit(sink, 0, pa.table({"id": [1, 2], "v": views}))
+        commit(sink, 1, pa.table({"id": [2, 3], "v": views, "w": views}))
+    assert rows_of(warehouse.load()) == ordered(
+        [{"id": 1, "v": "a", "w": None}, {"id": 2, "v": "a", "w": "a"}, {"id": 3, "v": None, "w": None}]
+    )
+
+
 @pytest.mark.parametrize(
     "options, rows, error, says",
     [
@@ -217,6 +228,22 @@ def test_case_56_names_and_options_are_refused_before_anything_is_made(
         ({"key": "idd"}, {"id": [1]}, BadKey, "'idd' is not among the columns"),
         ({"key": "id"}, {"id": [1, None]}, BadRow, "column 'id', row 1: the key is null"),
         ({"key": "id,v"}, {"id": [1, 2], "v": [None, "b"]}, BadRow, "column 'v', row 0"),
+        (
+            {"write.mode": "changelog", "equality.delete.columns": "f"},
+            {"f": [1.5]},
+            BadKey,
+            "'f' is a double",
+        ),
+        ({"write.mode": "changelog", "equality.delete.columns": "s"}, {"s": [{"a": 1}]}, BadKey, "nested"),
+        ({"key": "id", "sequence.by": "s"}, {"id": [1], "s": [{"a": 1}]}, BadKey, "'s'"),
+        ({"key": "id", "sequence.by": "s"}, {"id": [1], "s": UUIDS}, BadKey, "'s'"),
+        ({}, {"v": pa.array([b"\xff"]).view(pa.string())}, BadRow, "column 'v', row 0"),
+        (
+            {},
+            {"v": pa.array([b"\xff"], pa.binary_view()).view(pa.string_view())},
+            BadRow,
+            "column 'v', row 0",
+        ),
         ({}, {"v": pa.array([1], pa.duration("s"))}, SchemaMismatch, "durations"),
         ({}, {"v": pa.array([None], pa.null())}, SchemaMismatch, "nulls alone"),
         ({}, {"v": pa.array([1], pa.timestamp("ns"))}, BadRow, "column 'v', row 0"),

@@ -123,7 +123,6 @@ def test_an_error_that_nobody_listed_is_a_defect_and_is_raised(base: Base) -> No
         (LOCKED, CatalogError),
         (LostConnection("reset"), CatalogError),
         (ServerError("500"), CatalogError),
-        (StoreError("no metadata", hint="mend it"), CatalogError),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -133,6 +132,12 @@ def test_a_table_that_cannot_be_loaded_is_one_of_our_errors(
     with pytest.raises(wanted, match=r"ns\.t") as caught:
         load(Answering(error), NAME)  # type: ignore[arg-type]
     assert caught.value.__cause__ is error
+
+
+def test_a_file_that_cannot_be_read_is_said_in_the_stores_own_words() -> None:
+    error = StoreError("cannot read metadata.json", hint="mend it")
+    with pytest.raises(StoreError, match="cannot read metadata.json"):
+        load(Answering(error), NAME)  # type: ignore[arg-type]
 
 
 def test_what_landed_is_the_base_of_the_next_attempt(warehouse: Warehouse) -> None:

@@ -10,7 +10,17 @@ from pyiceberg.table import Table
 from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.update import RemoveSnapshotRefUpdate, SetSnapshotRefUpdate
 
-from calve import Diverged, ForeignRows, IcebergSink, RolledBack, SchemaMismatch, TableMissing, TableReplaced
+from calve import (
+    Delivery,
+    Diverged,
+    ForeignRows,
+    IcebergSink,
+    RolledBack,
+    SchemaMismatch,
+    TableMissing,
+    TableReplaced,
+)
+from calve.runtime import start
 from calve.runtime.health import Health
 from calve.table.lineage import trace
 from tests.support.sinks import NAME, Warehouse, commit
@@ -217,7 +227,7 @@ def test_a_tag_that_was_removed_and_all_our_snapshots_expired_still_stops_the_si
 def test_times_of_another_meaning_are_refused(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     with warehouse.sink() as sink:
         commit(sink, 0, ROWS)
-    monkeypatch.setattr("calve.runtime.start._SOURCE", "hlc")
+    monkeypatch.setitem(start._SOURCE, Delivery.EXACTLY_ONCE, "hlc")
     with pytest.raises(Diverged, match="counts its times as 'epoch', this run as 'hlc'"):
         warehouse.sink().open()
 

@@ -50,6 +50,18 @@ def test_minus_zero_is_below_zero_as_iceberg_orders_them(order: tuple[float, flo
     assert merge_summaries(struct_of(FloatType()), [one, two]) == [summary]
 
 
+def test_a_zero_bound_takes_in_both_zeros_because_a_set_keeps_one_of_them() -> None:
+    kind = struct_of(DoubleType())
+    wide = (struct.pack("<d", -0.0), struct.pack("<d", 0.0))
+    for tuples in ({(0.0,), (-0.0,)}, {(-0.0,), (0.0,)}, {(0.0,)}):
+        (summary,) = summarize(kind, tuples)
+        assert (summary["lower_bound"], summary["upper_bound"]) == wide
+    (narrow,) = summarize(kind, {(0.0,)})
+    older = [narrow | {"lower_bound": wide[1], "upper_bound": wide[1]}]
+    (merged,) = merge_summaries(kind, [older, older]) or []
+    assert (merged["lower_bound"], merged["upper_bound"]) == wide
+
+
 def test_a_manifest_without_summaries_leaves_the_merged_one_without() -> None:
     kind = struct_of(LongType())
     assert merge_summaries(kind, [summarize(kind, [(1,)]), None]) is None

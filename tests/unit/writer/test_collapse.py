@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calve.model.errors import BadRow
+from calve.model.errors import BadKey, BadRow
 from calve.writer import collapse as room
 from calve.writer.collapse import collapse, latest
 from calve.writer.ops import DELETE, INSERT, NOTHING, OP_COLUMN, UPSERT
@@ -290,3 +290,26 @@ def test_rows_of_every_type_are_told_from_their_copies(kind: pa.DataType, one: A
     for pair in ((one, other), (one, None), (None, other), (one, one, other)):
         with pytest.raises(BadRow):
             collapse(at_one_sequence(*pair), ("id",), sequence=("seq",))
+
+
+@pytest.mark.parametrize("kind", [pa.uuid(), pa.struct([("a", pa.int64())]), pa.list_(pa.int64())], ids=str)
+def test_a_sequence_without_an_order_is_refused_by_name(kind: pa.DataType) -> None:
+    changes = pa.schema([("id", pa.int64()), ("s", kind), (OP_COLUMN, pa.int8())]).empty_table()
+    with pytest.raises(BadKey, match="the sequence column 's'"):
+        latest(changes, ("id",), sequence=("s",))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(pa.bool_(), pa.int32(), pa.float32(), pa.float64(), pa.decimal128(9, 2), pa.date32()),
+        *(pa.time64("us"), pa.timestamp("us", "UTC"), pa.string(), pa.binary(), pa.binary(1)),
+    ],
+    ids=str,
+)
+def test_every_other_type_orders_changes(kind: pa.DataType) -> None:
+    low, high = (b"a", b"b") if "binary" in str(kind) else ("a", "b") if kind == pa.string() else (0, 1)
+    values = [bool(high), bool(low)] if kind == pa.bool_() else [high, low]
+    column = pa.array(values, kind)
+    changes = pa.table({"id": [1, 1], "s": column, OP_COLUMN: pa.array([UPSERT] * 2, pa.int8())})
+    assert collapse(changes, ("id",), sequence=("s",))["s"].to_pylist() == column.slice(0, 1).to_pylist()

@@ -6,11 +6,13 @@ from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from calve.model.errors import BadRow, CalveError, SchemaMismatch
+from calve.writer.cast import without_views
 from calve.writer.conform import check_keys, conform
 
 
@@ -347,3 +349,49 @@ def test_case_54_a_null_key_is_refused_with_its_row() -> None:
     check_keys(rows, ("a",))
     with pytest.raises(BadRow, match="column 'b', row 8: the key is null"):
         check_keys(rows, ("a", "b"), first_row=7)
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int32()), pa.array(["a", None])),
+        pa.array(["a", None]).dictionary_encode(),
+        pc.run_end_encode(pa.array(["a", None])),
+    ],
+    ids=lambda array: str(array.type),
+)
+def test_a_null_key_behind_an_encoding_is_refused(encoded: pa.Array) -> None:
+    with pytest.raises(BadRow, match="column 'a', row 8: the key is null"):
+        check_keys(pa.table({"a": encoded}), ("a",), first_row=7)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_string_that_is_not_utf_8_is_refused_with_its_place(kind: pa.DataType, nested: bool) -> None:
+    bad = pa.array([b"fine", None, b"\xff\xfe", b"\xc3"], pa.large_binary()).view(pa.large_string())
+    if kind == pa.string():
+        bad = pa.array([b"fine", None, b"\xff\xfe", b"\xc3"], pa.binary()).view(pa.string())
+    column = pa.StructArray.from_arrays([bad], ["x"]) if nested else bad
+    target = pa.struct([("x", pa.string())]) if nested else pa.string()
+    with pytest.raises(BadRow, match=r"row 12.*not UTF-8") as refused:
+        conform(pa.table({"s": column}), pa.schema([("s", target)]), first_row=10)
+    assert ("column 's.x'" if nested else "column 's'") in refused.value.message
+
+
+def test_views_become_plain_columns_on_every_level() -> None:
+    text, raw = pa.string_view(), pa.binary_view()
+    values: dict[pa.DataType, list[Any]] = {
+        text: ["a long string that is not inlined", None],
+        raw: [b"a long string that is not inlined", None],
+        pa.struct([pa.field("x", text)]): [{"x": "a"}, None],
+        pa.list_(raw): [[b"a", None], None],
+        pa.large_list(text): [["a", None], None],
+        pa.map_(text, pa.list_(text)): [[("k", ["v"])], None],
+    }
+    rows = pa.table({str(place): pa.array(values[kind], kind) for place, kind in enumerate(values)})
+    encoded = pa.DictionaryArray.from_arrays(pa.array([0, None], pa.int8()), pa.array(["a"]).cast(text))
+    rows = rows.append_column("d", encoded)
+    plain = without_views(rows)
+    assert plain.to_pylist() == rows.to_pylist()
+    assert "view" not in str(plain.schema)
+    assert without_views(plain) is plain

@@ -1,5 +1,6 @@
 """An epoch may be larger than memory (P9): what goes through the disk comes out as if it had not."""
 
+import errno
 import fcntl
 import os
 import signal
@@ -296,3 +297,56 @@ def test_case_35_a_spill_that_cannot_be_written_is_a_store_error_with_its_place(
 def test_case_35_a_full_disk_is_a_store_error() -> None:
     with pytest.raises(StoreError, match="No space left"):
         spill.append([changes_of(list(range(1000)))], SCHEMA, [spill.Part(Path("/dev/full"))], None)
+
+
+@pytest.mark.parametrize("key", [("id",), ()])
+def test_case_35_a_spill_that_failed_midway_is_tried_again_without_doubling_a_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: tuple[str, ...]
+) -> None:
+    by_part = PartitionField("part", Transform(TransformKind.IDENTITY))
+    cut, room = spill._cut, [True]
+    calls: list[int] = []
+
+    def cut_until_the_disk_is_full(table: pa.Table, hashed: spill.Hash | None) -> list[pa.Table]:
+        calls.append(table.num_rows)
+        if not room[0] and len(calls) == 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return cut(table, hashed)
+
+    monkeypatch.setattr(spill, "_SPLIT_ROWS", 10)
+    monkeypatch.setattr(spill, "_cut", cut_until_the_disk_is_full)
+    with Spool(tmp_path, LARGE, key=key, partition=(by_part,)) as spool:
+        spool.add(changes_of(list(range(40))))
+        spool.flush()
+        spool.add(changes_of(list(range(40, 80)), first=40))
+        room[0] = False
+        calls.clear()
+        with pytest.raises(StoreError, match="No space left"):
+            list(spool.parts())
+        assert spool.spilled_rows == 40
+        room[0] = True
+        for _ in range(2):
+            rows = [row["id"] for table in spool.parts() for row in table.to_pylist()]
+            assert sorted(rows) == list(range(80))
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+def test_rows_partitioned_by_a_float_are_spilled_a_partition_to_a_part(
+    tmp_path: Path, kind: pa.DataType
+) -> None:
+    """Every NaN is one partition; -0.0 and 0.0 are two, but may share a part."""
+    by_float = PartitionField("d", Transform(TransformKind.IDENTITY))
+    by_nothing = PartitionField("l", Transform(TransformKind.VOID))
+    if kind == pa.float32():
+        nans = pa.array([0x7FC00000, 0xFFC00001], pa.uint32()).view(kind)
+    else:
+        nans = pa.array([0x7FF8 << 48, 0xFFF8 << 48 | 1], pa.uint64()).view(kind)
+    values = pa.concat_arrays([nans, pa.array([0.5, None, -0.0, 0.0, 0.5], kind)])
+    rows = pa.table({"d": values, "n": list(range(7)), "l": [[1]] * 7})
+    with Spool(tmp_path, LARGE, partition=(by_float, by_nothing)) as spool:
+        spool.add(rows)
+        spool.flush()
+        pieces = [piece["n"].to_pylist() for piece in spool.parts()]
+    assert sorted(number for piece in pieces for number in piece) == list(range(7))
+    assert any({0, 1} <= set(piece) for piece in pieces)
+    assert any({2, 6} <= set(piece) for piece in pieces)

@@ -33,7 +33,7 @@ def open_catalog(config: CatalogConfig) -> Catalog:
             f"{config.uri} needs a driver that is not installed: {_module(error)}",
             hint="For PostgreSQL: pip install 'calve[postgres]'.",
         ) from None
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         raise ConfigError(
             f"{config.uri} is not a database", hint="It reads sqlite:///… or postgresql://…."
         ) from None
