@@ -136,7 +136,7 @@ def test_a_table_that_cannot_be_loaded_is_one_of_our_errors(
 
 def test_a_file_that_cannot_be_read_is_said_in_the_stores_own_words() -> None:
     error = StoreError("cannot read metadata.json", hint="mend it")
-    with pytest.raises(StoreError, match="cannot read metadata.json"):
+    with pytest.raises(StoreError, match=r"cannot read metadata\.json"):
         load(Answering(error), NAME)  # type: ignore[arg-type]
 
 
