@@ -15,7 +15,7 @@ from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId
 
 from calve.model.progress import tag_name
 from calve.protocol.judge import Intent, Look, Verdict, judge
-from calve.runtime import coordinator
+from calve.runtime import claim, coordinator
 from calve.runtime.coordinator import Coordinator
 from calve.table import build, lists, manifests, merge
 from calve.table.build import Builder
@@ -148,7 +148,7 @@ def conflict_is_always_certain(patch: pytest.MonkeyPatch) -> None:
 
 
 def lost_tag_is_not_noticed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Coordinator, "_check_unclaimed", lambda self: None)
+    patch.setattr(claim, "_check_unclaimed", lambda _: None)
 
 
 MUTATIONS: tuple[Patch, ...] = (
