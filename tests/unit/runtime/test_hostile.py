@@ -347,3 +347,9 @@ def test_p10_a_login_with_an_at_sign_is_refused_before_a_driver_cuts_it() -> Non
         CatalogConfig(uri="postgresql://u:hun@Ter2@h/db", warehouse="w")
     assert "%40" in refused.value.hint
     assert "Ter2" not in str(refused.value)
+
+
+def test_attempts_and_patience_are_as_configured(warehouse: Warehouse) -> None:
+    with make(warehouse, commit_attempts_max=7, commit_timeout_ms=12_345) as sink:
+        commit(sink, 0, pa.table({"id": [0]}))
+        assert (held(sink).policy.attempts_max, held(sink).policy.patience_ms) == (7, 12_345)

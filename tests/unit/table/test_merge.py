@@ -148,3 +148,12 @@ def test_a_threshold_that_is_no_number_is_refused_by_name(warehouse: Warehouse) 
         sink.write_batch(pa.table({"id": [1]}))
         with pytest.raises(ConfigError, match="min-count-to-merge"):
             sink.commit_epoch(1)
+
+
+def test_manifests_that_are_as_large_as_the_table_wants_them_are_left_alone(warehouse: Warehouse) -> None:
+    small = {"table_prop_commit_manifest_target-size-bytes": "1"}
+    pour(warehouse, [range(7)], **MERGE_AT_3, **small)
+    table = warehouse.load()
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    assert not [m for m in snapshot.manifests(table.io) if "merged" in m.manifest_path]

@@ -369,3 +369,27 @@ def test_case_35_a_folder_that_cannot_be_made_is_a_store_error(tmp_path: Path) -
     table = with_ids(pa.table({"a": [1]}))
     with pytest.raises(StoreError):
         written(plan_for(tmp_path, table.schema), table)
+
+
+def test_page_and_dictionary_sizes_shape_the_file(tmp_path: Path) -> None:
+    """A small page size makes many pages, which a file shows by its bytes; a small dictionary is given up."""
+    schema = pa.schema([pa.field("x", pa.string(), metadata={"PARQUET:field_id": "1"})])
+    rows = pa.table({"x": [f"value {n % 20_000}" for n in range(60_000)]}, schema=schema)
+
+    def written(**changed: Any) -> tuple[int, int]:
+        settings = FileSettings(compression="none", compression_level=None, **changed)
+        plan = WritePlan(
+            "sink", f"file://{tmp_path}/{len(list(tmp_path.iterdir()))}", schema, 0, 0, settings=settings
+        )
+        writer = FileWriter(plan, LocalStore(), Batch(0, 1), "w", FileKind.DATA, (), 0)
+        writer.write(rows)
+        (file,) = writer.close()
+        group = pq.read_metadata(file.path.removeprefix("file://")).row_group(0).column(0)
+        return file.file_bytes, group.data_page_offset - (group.dictionary_page_offset or 0)
+
+    _, dictionary = written()
+    large_pages, _ = written(dictionary=False)
+    small_pages, _ = written(dictionary=False, page_bytes=4096)
+    _, given_up = written(dictionary_bytes_max=1024)
+    assert small_pages > large_pages
+    assert given_up < dictionary / 10
