@@ -29,6 +29,7 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
+from sqlalchemy.exc import IntegrityError
 
 from calve.model.errors import AccessDenied, BadKey, BadPartition, ConfigError, TableDiffers
 from calve.model.layout import PartitionField, SortField, TransformKind
@@ -200,6 +201,10 @@ def _ensure_namespace(catalog: Catalog, namespace: Identifier) -> None:
             catalog.create_namespace(namespace[:depth])
         except NamespaceAlreadyExistsError:
             continue
+        except IntegrityError:
+            # Two that make it at once: PyIceberg's SQL catalog looks first, then inserts, and one is late.
+            if not catalog.namespace_exists(namespace[:depth]):
+                raise
 
 
 def _location(catalog: Catalog, identifier: Identifier, wanted: Wanted) -> str | None:

@@ -250,3 +250,19 @@ def test_a_foreign_order_that_cannot_be_followed_differs_only_from_one_that_was_
     (difference,) = differences(table.metadata, Wanted(SCHEMA, sort=(BY_TS,)))
     assert difference.what == "sort order"
     assert "bucket[4]" in difference.found
+
+
+def test_case_7_a_namespace_that_another_process_inserts_after_our_look_is_no_error(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PyIceberg's SQL catalog looks whether a namespace is there, then inserts it: two may look at once."""
+    looked = []
+
+    def blind_once(self: SqlCatalog, identifier: tuple[str, ...]) -> bool:
+        looked.append(identifier)
+        return False if len(looked) <= 2 else real(self, identifier)
+
+    real = SqlCatalog.namespace_exists
+    catalog.create_namespace(NAME[:1])
+    monkeypatch.setattr(SqlCatalog, "namespace_exists", blind_once)
+    assert create_table(catalog, NAME, FULL).name() == NAME
