@@ -1,4 +1,4 @@
-"""What a hostile reviewer found: rows that could be lost, doubled or kept where they were refused."""
+"""What hostile use must not do: lose rows, double them, or keep what was refused."""
 
 from __future__ import annotations
 
