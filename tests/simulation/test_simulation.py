@@ -43,6 +43,11 @@ def met_in(seed: int) -> Counter[object]:
     return run_seed(seed).met
 
 
+@pytest.mark.parametrize("seed", [1000145, 1000763])
+def test_seeds_that_failed_once_are_well(seed: int) -> None:
+    run_seed(seed)
+
+
 @pytest.mark.parametrize("start", range(0, SEEDS, CHUNK))
 def test_every_promise_holds_whatever_the_world_does(start: int) -> None:
     """P1–P7, cases 3–4, 6, 9–10, 15–29, 33, 38, 40–43, 62 and 64, in every order that the seeds bring."""

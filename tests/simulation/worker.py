@@ -100,7 +100,8 @@ class Worker:
             only_spec=spec.spec_id if scope is Scope.PARTITION and spec.fields else None,
             new_spec=None if added is None else added.spec_id,
         )
-        return Ready(batch, tuple(files), schema, premises, brings_schema=evolve, brings_spec=added)
+        relies = premises if net or evolve else None
+        return Ready(batch, tuple(files), schema, relies, brings_schema=evolve, brings_spec=added)
 
     def _files(
         self, batch: Batch, kind: FileKind, schema: Schema, spec: PartitionSpec, rows: list[Row]

@@ -273,8 +273,11 @@ class Coordinator(Hold):
     def _check_premises(self, prepared: tuple[Prepared, ...]) -> None:
         before = Before()
         for ready in (item.ready for item in prepared):
-            reasons = broken(ready.premises, self.base.metadata, self.base.manifests, before)
-            if ready.files and reasons:
+            # A batch may have no file and still rely on the table: deletes are left out where it is empty.
+            reasons = ready.premises and broken(
+                ready.premises, self.base.metadata, self.base.manifests, before
+            )
+            if reasons:
                 raise PremiseBroken(
                     f"{ready.batch} of {self.identity.table_name} cannot be committed as it was "
                     "written: " + "; ".join(reasons),

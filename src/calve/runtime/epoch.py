@@ -36,7 +36,7 @@ from calve.store import store_for
 from calve.table.base import Base
 from calve.table.build import Ready
 from calve.table.evolve import Evolution, check_partition_names, evolve, plan_evolution
-from calve.table.premises import Premises, SchemaState
+from calve.table.premises import SchemaState
 from calve.table.schema import to_arrow
 from calve.writer.conform import conform
 from calve.writer.spool import Spool, owned
@@ -164,7 +164,7 @@ class Epoch:
     def close_empty(self, base: Base) -> Ready:
         """A batch without files: it only moves the frontier."""
         schema = base.metadata.schema()
-        self.ready = Ready(batch=self.batch, files=(), schema=schema, premises=Premises(schema))
+        self.ready = Ready(batch=self.batch, files=(), schema=schema, premises=None)
         return self.ready
 
     @property

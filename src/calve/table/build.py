@@ -64,7 +64,8 @@ class Ready:
     files: tuple[FileClosed, ...]
     schema: Schema
     """What the files were written with: the table's schema, or the one that this batch brings along."""
-    premises: Premises
+    premises: Premises | None
+    """What the files rely on; a batch that had no change relies on nothing."""
     brings_schema: bool = False
     """The table gets `schema` in this commit."""
     brings_spec: PartitionSpec | None = None

@@ -20,6 +20,7 @@ from calve.model.errors import (
     Diverged,
     Fenced,
     Gap,
+    PremiseBroken,
     RolledBack,
     TableMissing,
     TableReplaced,
@@ -246,3 +247,17 @@ def test_a_refusal_names_the_table_and_the_next_step(
 @pytest.mark.parametrize("verdict", [Verdict.ROLLED_BACK, Verdict.GAP, Verdict.REPLACED, Verdict.DIVERGED])
 def test_a_refusal_can_be_said_where_the_table_has_no_progress(verdict: Verdict) -> None:
     assert refusal(verdict, "sim.table", None, lower=0).hint
+
+
+def test_case_62_a_batch_without_files_still_relies_on_an_empty_table(catalog: SqlCatalog) -> None:
+    # Deletes of unknown keys leave no file where the table is empty; a row that came since may be theirs.
+    run, other = run_of(catalog), run_of(catalog, Identity(TABLE, "audit", "epoch"), seed=2)
+    run.claim()
+    schema = run.base.metadata.schema()
+    deletes = Ready(Batch(0, 1), (), schema, Premises(schema, empty=True))
+    other.claim()
+    other.commit([ready(other, 0, 1)])
+    with pytest.raises(PremiseBroken, match="was empty"):
+        run.commit([deletes])
+    run.commit([Ready(Batch(0, 1), (), schema, premises=None)])
+    assert run.progress.frontier == 1
