@@ -43,7 +43,7 @@ def met_in(seed: int) -> Counter[object]:
     return run_seed(seed).met
 
 
-@pytest.mark.parametrize("seed", [1000145, 1000763])
+@pytest.mark.parametrize("seed", [1000145, 1000763, 1007372])
 def test_seeds_that_failed_once_are_well(seed: int) -> None:
     run_seed(seed)
 
