@@ -18,6 +18,7 @@ from benchmarks.figure import Figure, at_least
 from benchmarks.lake import new_sink
 from benchmarks.measure import duel
 from benchmarks.place import scratch
+from benchmarks.words import WORDS
 from calve import IcebergSink
 from calve.writer.parquet import parquet_options
 from calve.writer.plan import FileSettings
@@ -27,15 +28,6 @@ _TEXT_BYTES = 125
 _ROWS_A_CALL = 16_000
 """About 16 MB: what the sink gathers for a row group, so that both write row groups of one size."""
 _WANTED_ROWS_A_SECOND = 200_000
-
-_WORDS = (
-    "account", "address", "amber", "arrival", "balance", "basket", "birch", "branch",
-    "cargo", "carrier", "channel", "cliff", "contract", "courier", "credit", "customer",
-    "delivery", "deposit", "discount", "district", "drift", "ember", "express", "fjord",
-    "freight", "glade", "harbour", "inlet", "invoice", "journal", "juniper", "ledger",
-    "letter", "market", "merchant", "notice", "order", "parcel", "payment", "platform",
-    "postage", "price", "product", "quarter", "receipt", "refund", "region", "return",
-)  # fmt: skip
 
 
 def run(quick: bool) -> list[Figure]:
@@ -99,4 +91,4 @@ def _rows(random: Random, first: int, count: int) -> pa.Table:
 
 
 def _text(random: Random) -> str:
-    return " ".join(random.choices(_WORDS, k=20))[:_TEXT_BYTES]
+    return " ".join(random.choices(WORDS, k=20))[:_TEXT_BYTES]

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,6 +34,8 @@ from calve.writer.transform import hash_keys
 _PIECE_ROWS = 128 * 1024
 _PIECES_MAX = 16
 _ROW = "__calve_row"
+_SHOWN_MAX = 3
+"""Columns that are shown of two changes that differ."""
 
 
 def collapse(
@@ -159,17 +162,29 @@ class _Order:
         return rows.filter(pc.replace_with_mask(pc.invert(later), later, differs))
 
     def _tie(self, changes: pa.Table, rows: pa.Array) -> BadRow:
-        """Of rows with two of one key at least, say which key that is."""
+        """Of rows with two of one key at least, say which key that is, and what tells the two apart."""
         left = changes.take(rows)
         ids, _ = _key_ids(left, self.key)
-        later = pc.not_equal(_numbers(len(ids)), _first_places(ids).take(ids))
-        row = pc.index(later, True).as_py()
+        first = _first_places(ids).take(ids)
+        row = pc.index(pc.not_equal(_numbers(len(ids)), first), True).as_py()
         place = ", ".join(f"{name} = {shown(left.column(name), row)}" for name in self.sequence)
+        difference = self._difference(left.slice(first[row].as_py(), 1), left.slice(row, 1))
         return BadRow(
-            f"two different changes of {self._described(left, row)} share the sequence {place}",
+            f"two different changes of {self._described(left, row)} share the sequence {place}: {difference}",
             hint="Neither is the last. Add a column to the sequence that tells them apart, "
             "such as the source's position.",
         )
+
+    def _difference(self, one: pa.Table, other: pa.Table) -> str:
+        """What two changes do not have in common, so that they can be found at their source."""
+        if (one[self.op][0].as_py() < 0) != (other[self.op][0].as_py() < 0):
+            return "one is a delete, the other is not"
+        names = [name for name in one.column_names if name != self.op]
+        differ = [name for name in names if rows_differ(one.select([name]), other.select([name]))[0].as_py()]
+        if not differ:
+            return "one is an insert of a new key, the other is not"
+        values = (f"{name} = {shown(one[name], 0)} or {shown(other[name], 0)}" for name in differ)
+        return ", ".join(islice(values, _SHOWN_MAX)) + (", …" if len(differ) > _SHOWN_MAX else "")
 
     def _described(self, rows: pa.Table, row: int) -> str:
         return "key " + ", ".join(f"{name} = {shown(rows.column(name), row)}" for name in self.key)

@@ -20,7 +20,7 @@ import fcntl
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,7 +37,19 @@ FAN_OUT = 16
 _SPLIT_ROWS = 256 * 1024
 """Rows hashed and cut at a time: about 16,000 a part, enough for Arrow, little for memory."""
 
+_WRITE = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_READ = pa.ipc.IpcReadOptions(use_threads=False)
+"""Without threads: handing a small table's columns to them costs more than compressing them."""
+
 Hash = Callable[[pa.Table], pa.Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """What a worker may take for rows that wait: a folder on disk, and so much memory."""
+
+    folder: Path
+    memory_bytes_max: int
 
 
 class SpillFolder:
@@ -71,15 +83,29 @@ class Part:
     rows: int = 0
     arrow_bytes: int = 0
     file_bytes: int = 0
+    chunk_bytes_max: int = 0
+    """The Arrow bytes of the largest table that was written: as large is what is read at a time."""
 
-    def tables(self) -> Iterator[pa.Table]:
+    def tables(self) -> Generator[pa.Table, None, None]:
         """The rows, a record batch at a time."""
         if not self.rows:
             return
         with _disk("read", self.path), pa.OSFile(str(self.path), "rb") as file:
             while file.tell() < self.file_bytes:
-                for record_batch in pa.ipc.open_stream(file):
+                for record_batch in pa.ipc.open_stream(file, options=_READ):
                     yield pa.Table.from_batches([record_batch])
+
+    def schema(self) -> pa.Schema:
+        """The columns of what was written."""
+        with _disk("read", self.path), pa.OSFile(str(self.path), "rb") as file:
+            return pa.ipc.open_stream(file).schema
+
+    def count(self, rows: pa.Table) -> None:
+        """Take note of rows that were written."""
+        arrow_bytes = rows.nbytes
+        self.rows += rows.num_rows
+        self.arrow_bytes += arrow_bytes
+        self.chunk_bytes_max = max(self.chunk_bytes_max, arrow_bytes)
 
     def remove(self) -> None:
         with _disk("remove", self.path):
@@ -89,20 +115,16 @@ class Part:
 def append(tables: Iterable[pa.Table], schema: pa.Schema, parts: list[Part], hashed: Hash | None) -> None:
     """Write rows to the end of parts: each row to the part of its hash, or all to the one that there is.
     If it fails, the parts have what they had."""
-    options = pa.ipc.IpcWriteOptions(compression="lz4")
     longer = [replace(part) for part in parts]
     with _disk("write", parts[0].path.parent):
         with ExitStack() as stack:
             files = [stack.enter_context(_opened_at_end(part)) for part in parts]
-            streams = [
-                stack.enter_context(pa.ipc.new_stream(file, schema, options=options)) for file in files
-            ]
+            streams = [stack.enter_context(pa.ipc.new_stream(file, schema, options=_WRITE)) for file in files]
             for table in tables:
                 for start in range(0, table.num_rows, _SPLIT_ROWS):
                     for place, rows in enumerate(_cut(table.slice(start, _SPLIT_ROWS), hashed)):
                         streams[place].write_table(rows)
-                        longer[place].rows += rows.num_rows
-                        longer[place].arrow_bytes += rows.nbytes
+                        longer[place].count(rows)
         for part in longer:
             part.file_bytes = part.path.stat().st_size
     # Only now, when the last buffer of the last file is written: closing a file can fail as well.

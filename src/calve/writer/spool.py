@@ -12,8 +12,8 @@ Changes are reduced to the latest of each key before they are spilled: a key tha
 takes one row of a spill, not a hundred thousand (case 49).
 
 `parts` can be asked again until `clear`: a batch whose premise broke is written again from here.
-Rows without a key come back as they came, in pieces; with partition fields, by partition hash, so that a
-piece has few partitions and a partition few files.
+Rows without a key come back as they came, in pieces. Whatever comes out is in no order that files could
+use: the worker arranges it (arrange.py).
 """
 
 from __future__ import annotations
@@ -22,12 +22,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from calve.model.layout import PartitionField, TransformKind
 from calve.writer.collapse import collapse, latest
-from calve.writer.spill import FAN_OUT, Hash, Part, SpillFolder, append, gathered, sweep
-from calve.writer.transform import apply_transform, hash_keys
+from calve.writer.spill import FAN_OUT, Hash, Part, Scratch, SpillFolder, append, gathered, sweep
+from calve.writer.transform import hash_keys
 
 __all__ = ["Spool", "owned", "sweep"]
 
@@ -54,13 +52,12 @@ class Spool:
         *,
         key: tuple[str, ...] = (),
         sequence: tuple[str, ...] = (),
-        partition: tuple[PartitionField, ...] = (),
     ) -> None:
-        """`folder` is made when something is spilled; `partition` matters only where there is no key."""
-        self._folder = folder
+        """`folder` is made when something is spilled."""
+        self.scratch = Scratch(folder, memory_bytes_max)
+        """What the spool may take; the files that its parts go into take it after the spool."""
         self._key = key
         self._sequence = sequence
-        self._partition = partition
         self._held_bytes_max = memory_bytes_max // _HELD_SHARE
         self._part_bytes_max = memory_bytes_max // _PART_SHARE
         self._held: list[pa.Table] = []
@@ -147,7 +144,7 @@ class Spool:
         if not self._held:
             return
         if self._spill is None:
-            self._spill = SpillFolder(self._folder)
+            self._spill = SpillFolder(self.scratch.folder)
         if not self._spilled:
             self._spilled = [self._spill.part() for _ in range(1 if self._hash(0) is None else FAN_OUT)]
         append(self._held, self._held[0].schema, self._spilled, self._hash(0))
@@ -176,10 +173,7 @@ class Spool:
         smaller = [self._spill.part() for _ in range(FAN_OUT)]
         try:
             pieces = gathered(part.tables(), self._part_bytes_max)
-            first = next(pieces)
-            append([first], first.schema, smaller, self._hash(splits))
-            append(pieces, first.schema, smaller, self._hash(splits))
-            del first
+            append(pieces, part.schema(), smaller, self._hash(splits))
             for one in smaller:
                 yield from self._read(one, splits)
                 one.remove()
@@ -199,32 +193,7 @@ class Spool:
 
     def _hash(self, splits: int) -> Hash | None:
         """How rows are told apart; each split has a seed of its own, or it would split nothing."""
-        seed = splits + 1
-        if self._key:
-            return lambda rows: hash_keys(rows, self._key, seed)
-        if self._partition:
-            return lambda rows: _hash_partitions(rows, self._partition, seed)
-        return None
-
-
-def _hash_partitions(rows: pa.Table, partition: tuple[PartitionField, ...], seed: int) -> pa.Array:
-    values = [
-        _bits(apply_transform(field.transform, rows.column(field.column)))
-        for field in partition
-        if field.transform.kind is not TransformKind.VOID  # always null, of any type: it tells nothing apart
-    ]
-    names = [str(place) for place in range(len(values))]
-    return hash_keys(pa.table(values, names=names), tuple(names), seed)
-
-
-def _bits(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Floats as integers, which have a hash: equal where the partition is. All NaNs are one partition."""
-    if not pa.types.is_floating(column.type):
-        return column
-    nan = pa.scalar(float("nan"), column.type)
-    integer = pa.int32() if pa.types.is_float32(column.type) else pa.int64()
-    chunks = [pc.if_else(pc.is_nan(chunk), nan, chunk).view(integer) for chunk in column.chunks]
-    return pa.chunked_array(chunks, integer)
+        return (lambda rows: hash_keys(rows, self._key, splits + 1)) if self._key else None
 
 
 def _rows_of(table: pa.Table, bytes_max: int) -> int:
@@ -236,4 +205,5 @@ def owned(table: pa.Table) -> pa.Table:
     """The same rows in memory of their own: a slice keeps the whole of what it was cut from alive."""
     if table.get_total_buffer_size() <= table.nbytes * 5 // 4 + 4096:
         return table
-    return pa.concat_tables([table, table.schema.empty_table()]).combine_chunks()
+    # Two chunks are copied into one. (A schema's own empty table is not made for a uuid inside a struct.)
+    return pa.concat_tables([table, table.slice(0, 0)]).combine_chunks()

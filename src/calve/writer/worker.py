@@ -1,15 +1,16 @@
 """Worker: the files of one batch, from its collapsed changes.
 
-    part ─┬─ upserts ────▶ by partition, sorted ─▶ data files
-          └─ every key ──▶ none · by partition · global ─▶ equality-delete files, key columns only
+    part ─┬─ upserts ────▶ arranged by partition, sorted ─▶ data files
+          └─ every key ──▶ none · arranged by partition · global ─▶ equality-delete files, key columns only
 
 Guarantee: each key of the parts has at most one row in the data files, and every key that the batch
 touched is named by a delete, unless no older row can exist (`DeleteScope.NONE`, or an insert of a source
 that promises that its inserts are new). A delete reaches only older snapshots, so it takes the row that was
 there and leaves the batch's own: whether a key is new is never asked of the table.
 
-Memory is that of one part and of two open files. Where nothing forces a new file (no partition, no sort
-order), one file stays open over all parts and rolls at its size: a large batch is a few large files.
+A large batch is a few large files: one run of files a partition, all of the target size but its last.
+Where there is neither partition nor sort order, rows go into the open file as they come; else they are
+arranged first, on disk if they are more than memory holds (P9). Two files are open at most.
 
 Not here: what the changes are (spool.py), when files count (the coordinator's commit).
 """
@@ -27,31 +28,30 @@ from calve.model.batch import Batch
 from calve.model.errors import SchemaMismatch
 from calve.model.file import FileClosed, FileKind, PartitionValue
 from calve.store import Store
-from calve.writer.layout import split_by_partition
+from calve.writer.arrange import Arrangement
+from calve.writer.files import FileWriter
 from calve.writer.ops import OP_COLUMN, UPSERT
-from calve.writer.parquet import FileWriter
 from calve.writer.plan import DeleteScope, WritePlan
+from calve.writer.spill import Scratch
 
 
 def write_batch_files(
-    plan: WritePlan, store: Store, batch: Batch, worker: str, parts: Iterable[pa.Table]
+    plan: WritePlan, store: Store, batch: Batch, worker: str, parts: Iterable[pa.Table], scratch: Scratch
 ) -> list[FileClosed]:
     """Write what the parts say. A part has the table's columns, and op codes where the plan has a key."""
-    closed: list[FileClosed] = []
     with ExitStack() as opened:
-        data = opened.enter_context(_Output(plan, store, batch, worker, FileKind.DATA))
-        deletes = _deletes(plan, store, batch, worker)
-        if deletes is not None:
+        data = opened.enter_context(_Output(plan, store, batch, worker, FileKind.DATA, scratch))
+        deletes = None
+        if plan.deletes is not DeleteScope.NONE:
+            keys = _delete_plan(plan)
+            deletes = _Output(keys, store, batch, worker, FileKind.EQUALITY_DELETE, scratch)
             opened.enter_context(deletes)
         for part in parts:
-            closed += data.write(_rows(plan, part))
+            data.write(_rows(plan, part))
             if deletes is not None:
-                closed += deletes.write(_keys(plan, part))
+                deletes.write(_keys(plan, part))
             del part  # or it would stay in memory while the next is made
-        closed += data.close()
-        if deletes is not None:
-            closed += deletes.close()
-    return closed
+        return data.close() + (deletes.close() if deletes is not None else [])
 
 
 class StreamingAppend:
@@ -85,35 +85,37 @@ def can_stream(plan: WritePlan) -> bool:
 
 
 class _Output:
-    """Files of one kind: one rolling file over all parts, or a run of files a part and partition."""
+    """Files of one kind: rows as they come into one rolling file, or arranged into one a partition."""
 
-    def __init__(self, plan: WritePlan, store: Store, batch: Batch, worker: str, kind: FileKind) -> None:
+    def __init__(
+        self, plan: WritePlan, store: Store, batch: Batch, worker: str, kind: FileKind, scratch: Scratch
+    ) -> None:
         self._plan = plan
         self._store = store
         self._batch = batch
         self._worker = worker
         self._kind = kind
-        # A file that says it is sorted is sorted as a whole, so it ends with its part.
-        stays_open = not plan.partition and not plan.sort
-        self._open = self._writer(()) if stays_open else None
+        arranged = bool(plan.partition or plan.sort)
+        self._arrangement = Arrangement(plan, scratch) if arranged else None
+        self._open = None if arranged else self._writer(())
 
-    def write(self, rows: pa.Table) -> list[FileClosed]:
-        """Write the rows; what of it is closed already."""
-        if self._open is not None:
+    def write(self, rows: pa.Table) -> None:
+        if self._arrangement is not None:
+            self._arrangement.add(rows)
+        elif self._open is not None:
             self._open.write(rows)
-            return []
-        closed: list[FileClosed] = []
-        for partition, run in split_by_partition(self._plan, rows):
-            writer = self._writer(partition)
-            try:
-                writer.write(run)
-                closed += writer.close()
-            finally:
-                writer.abort()
-        return closed
 
     def close(self) -> list[FileClosed]:
-        return [] if self._open is None else self._open.close()
+        """All files, once nothing more is to be written."""
+        if self._arrangement is None:
+            return self._open.close() if self._open is not None else []
+        closed: list[FileClosed] = []
+        for partition, tables in self._arrangement.partitions():
+            self._open = self._writer(partition)
+            for rows in tables:
+                self._open.write(rows)
+            closed += self._open.close()
+        return closed
 
     def __enter__(self) -> _Output:
         return self
@@ -122,6 +124,8 @@ class _Output:
         """After a failure the open file is left as an orphan; after `close` there is none."""
         if self._open is not None:
             self._open.abort()
+        if self._arrangement is not None:
+            self._arrangement.clear()
 
     def _writer(self, partition: tuple[PartitionValue, ...]) -> FileWriter:
         return FileWriter(
@@ -129,28 +133,18 @@ class _Output:
         )
 
 
-def _deletes(plan: WritePlan, store: Store, batch: Batch, worker: str) -> _Output | None:
-    match plan.deletes:
-        case DeleteScope.NONE:
-            return None
-        case DeleteScope.PARTITION:
-            # Nobody looks for an order in delete files, and without one a file can stay open.
-            scoped = replace(plan, sort=(), sort_order_id=None)
-            return _Output(scoped, store, batch, worker, FileKind.EQUALITY_DELETE)
-        case DeleteScope.GLOBAL:
-            return _Output(_unpartitioned(plan), store, batch, worker, FileKind.EQUALITY_DELETE)
-
-
-def _unpartitioned(plan: WritePlan) -> WritePlan:
-    """The plan under which global deletes are written: one run of files, whatever partition a key was in."""
+def _delete_plan(plan: WritePlan) -> WritePlan:
+    """The plan under which deletes are written. Nobody looks for an order in their files."""
+    unsorted = replace(plan, sort=(), sort_order_id=None)
+    if plan.deletes is DeleteScope.PARTITION:
+        return unsorted
     if plan.global_spec_id is None:
         raise SchemaMismatch(
             f"the plan of sink {plan.sink_id!r} has global deletes and no unpartitioned spec for them",
             hint="This is a defect of the coordinator: a plan with DeleteScope.GLOBAL names global_spec_id.",
         )
-    return replace(
-        plan, spec_id=plan.global_spec_id, partition=(), partition_names=(), sort=(), sort_order_id=None
-    )
+    # One run of files, whatever partition a key was in.
+    return replace(unsorted, spec_id=plan.global_spec_id, partition=(), partition_names=())
 
 
 def _keys(plan: WritePlan, part: pa.Table) -> pa.Table:

@@ -182,9 +182,28 @@ class TestBySequence:
             collapse(changes_of(rows), ("id",), sequence=("seq",))
         assert "Add a column to the sequence" in refused.value.hint
 
+    def test_a_tie_is_refused_with_what_tells_the_two_changes_apart(self) -> None:
+        """By then nobody knows the rows' places any more: they can only be found by what they say."""
+        wide = pa.table(
+            {
+                "id": [7, 7],
+                "seq": [9, 9],
+                "same": ["x", "x"],
+                **{f"c{number}": [f"a{number}", f"b{number}"] for number in range(4)},
+                OP_COLUMN: pa.array([UPSERT, UPSERT], pa.int8()),
+            }
+        )
+        with pytest.raises(BadRow, match="seq = 9: c0 = a0 or b0, c1 = a1 or b1, c2 = a2 or b2, …"):
+            collapse(wide, ("id",), sequence=("seq",))
+
     def test_an_upsert_and_a_delete_at_one_sequence_are_a_tie(self) -> None:
         rows = [change(7, seq=9), change(7, seq=9, op=DELETE)]
-        with pytest.raises(BadRow):
+        with pytest.raises(BadRow, match="one is a delete, the other is not"):
+            collapse(changes_of(rows), ("id",), sequence=("seq",))
+
+    def test_an_upsert_and_an_insert_at_one_sequence_are_a_tie(self) -> None:
+        rows = [change(7, seq=9), change(7, seq=9, op=INSERT)]
+        with pytest.raises(BadRow, match="one is an insert of a new key"):
             collapse(changes_of(rows), ("id",), sequence=("seq",))
 
     def test_two_deletes_at_one_sequence_are_one_delete(self) -> None:

@@ -386,6 +386,8 @@ def test_views_become_plain_columns_on_every_level() -> None:
         pa.struct([pa.field("x", text)]): [{"x": "a"}, None],
         pa.list_(raw): [[b"a", None], None],
         pa.large_list(text): [["a", None], None],
+        pa.list_(text, 2): [["a", None], None],
+        pa.list_(pa.struct([pa.field("x", raw)]), 1): [[{"x": b"a"}], None],
         pa.map_(text, pa.list_(text)): [[("k", ["v"])], None],
     }
     rows = pa.table({str(place): pa.array(values[kind], kind) for place, kind in enumerate(values)})
@@ -395,3 +397,26 @@ def test_views_become_plain_columns_on_every_level() -> None:
     assert plain.to_pylist() == rows.to_pylist()
     assert "view" not in str(plain.schema)
     assert without_views(plain) is plain
+
+
+@pytest.mark.parametrize("of", [pa.string_view(), pa.binary_view(), pa.string()], ids=str)
+@pytest.mark.parametrize("large", [False, True])
+def test_list_views_in_any_order_keep_their_values(large: bool, of: pa.DataType) -> None:
+    """Casts of Arrow's own empty such lists: nothing here may use one."""
+    values = pa.array(["a", "bb", None, "dddd"]).cast(
+        pa.binary() if pa.types.is_binary_view(of) else pa.string()
+    )
+    kind, size = (pa.LargeListViewArray, pa.int64()) if large else (pa.ListViewArray, pa.int32())
+    lists = kind.from_arrays(
+        pa.array([2, 0, 3, 1], size),
+        pa.array([2, 2, 0, 1], size),
+        values.cast(of),
+        mask=pa.array([False, False, False, True]),
+    )
+    rows = without_views(pa.table({"c": lists}).slice(0, 4))
+    kept = rows.filter(pa.array([True, False, True, True]))
+    element = pa.binary() if pa.types.is_binary_view(of) else pa.string()
+    schema = pa.schema([pa.field("c", pa.list_(pa.field("element", element)))])
+    wanted = lists.to_pylist()
+    assert conform(rows, schema)["c"].to_pylist() == wanted
+    assert conform(kept, schema)["c"].to_pylist() == [wanted[0], wanted[2], wanted[3]]

@@ -8,8 +8,10 @@ import math
 import struct
 import uuid
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -131,6 +133,20 @@ def test_nan_is_counted_and_in_no_bound(
     assert (lower, upper) == (min(numbers), max(numbers))
     assert lower != 0 or math.copysign(1, lower) == -1
     assert upper != 0 or math.copysign(1, upper) == 1
+
+
+@pytest.mark.parametrize("zero", ["0.0", "-0.0"])
+@pytest.mark.parametrize("kind, code", [("float", "<f"), ("double", "<d")])
+def test_a_zero_is_bounded_by_both_zeros_whatever_the_footer_says_of_its_sign(
+    tmp_path: Path, kind: str, code: str, zero: str
+) -> None:
+    """Arrow widens zeros in the statistics that it writes, DuckDB does not: the bounds hold for both."""
+    path = tmp_path / "zero.parquet"
+    duckdb.sql(f"copy (select ({zero})::{kind} as z) to '{path}' (field_ids {{z: 1}})")
+    arrow = pa.float32() if kind == "float" else pa.float64()
+    metrics = footer_metrics(pq.read_metadata(path), pa.schema([field("z", arrow, 1)]), {})
+    assert metrics.lower_bounds == {1: struct.pack(code, -0.0)}
+    assert metrics.upper_bounds == {1: struct.pack(code, 0.0)}
 
 
 @settings(max_examples=60, deadline=None)

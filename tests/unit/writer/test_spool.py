@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calve.model.errors import BadRow, StoreError
-from calve.model.layout import PartitionField, Transform, TransformKind
 from calve.writer import spill
 from calve.writer.ops import DELETE, OP_COLUMN, UPSERT
 from calve.writer.spool import Spool, sweep
@@ -146,19 +144,6 @@ def test_rows_without_a_key_all_come_back_in_pieces_and_in_order(tmp_path: Path)
         assert [seq for part in parts for seq in part["seq"].to_pylist()] == list(range(10_000))
 
 
-def test_rows_without_a_key_are_spilled_by_partition(tmp_path: Path) -> None:
-    partition = (PartitionField("id", Transform(TransformKind.TRUNCATE, 100)),)
-    with Spool(tmp_path, 200_000, partition=partition) as spool:
-        for number in range(20):
-            spool.add(changes_of(list(range(2000)), first=number * 2000))
-        parts = list(spool.parts())
-        assert sum(part.num_rows for part in parts) == 40_000
-        spread = Counter(
-            folder for part in parts for folder in {one // 100 for one in part["id"].to_pylist()}
-        )
-        assert sum(spread.values()) < len(parts) * len(spread) / 2, "a piece has few of the partitions"
-
-
 def test_every_type_survives_the_disk(tmp_path: Path) -> None:
     uuids = pa.ExtensionArray.from_storage(
         pa.uuid(), pa.array([UUID(int=n).bytes for n in range(50)], pa.binary(16))
@@ -178,6 +163,16 @@ def test_every_type_survives_the_disk(tmp_path: Path) -> None:
         result = pa.concat_tables(spool.parts())
         assert result.schema == table.schema
         assert sorted(result.to_pylist(), key=str) == sorted(table.to_pylist(), key=str)
+
+
+def test_a_slice_of_rows_with_a_uuid_inside_a_struct_is_kept_on_its_own(tmp_path: Path) -> None:
+    uuids = pa.array([UUID(int=n).bytes for n in range(10_000)], pa.uuid())
+    table = pa.table({"inside": pa.StructArray.from_arrays([uuids], names=["u"])})
+    with Spool(tmp_path, LARGE) as spool:
+        spool.add(table.slice(7, 2))
+        (part,) = spool.parts()
+        assert part.to_pylist() == table.slice(7, 2).to_pylist()
+        assert part.get_total_buffer_size() < 1_000
 
 
 def test_a_small_slice_does_not_keep_a_large_table_alive(tmp_path: Path) -> None:
@@ -303,7 +298,6 @@ def test_case_35_a_full_disk_is_a_store_error() -> None:
 def test_case_35_a_spill_that_failed_midway_is_tried_again_without_doubling_a_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: tuple[str, ...]
 ) -> None:
-    by_part = PartitionField("part", Transform(TransformKind.IDENTITY))
     cut, room = spill._cut, [True]
     calls: list[int] = []
 
@@ -315,7 +309,7 @@ def test_case_35_a_spill_that_failed_midway_is_tried_again_without_doubling_a_ro
 
     monkeypatch.setattr(spill, "_SPLIT_ROWS", 10)
     monkeypatch.setattr(spill, "_cut", cut_until_the_disk_is_full)
-    with Spool(tmp_path, LARGE, key=key, partition=(by_part,)) as spool:
+    with Spool(tmp_path, LARGE, key=key) as spool:
         spool.add(changes_of(list(range(40))))
         spool.flush()
         spool.add(changes_of(list(range(40, 80)), first=40))
@@ -328,25 +322,3 @@ def test_case_35_a_spill_that_failed_midway_is_tried_again_without_doubling_a_ro
         for _ in range(2):
             rows = [row["id"] for table in spool.parts() for row in table.to_pylist()]
             assert sorted(rows) == list(range(80))
-
-
-@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
-def test_rows_partitioned_by_a_float_are_spilled_a_partition_to_a_part(
-    tmp_path: Path, kind: pa.DataType
-) -> None:
-    """Every NaN is one partition; -0.0 and 0.0 are two, but may share a part."""
-    by_float = PartitionField("d", Transform(TransformKind.IDENTITY))
-    by_nothing = PartitionField("l", Transform(TransformKind.VOID))
-    if kind == pa.float32():
-        nans = pa.array([0x7FC00000, 0xFFC00001], pa.uint32()).view(kind)
-    else:
-        nans = pa.array([0x7FF8 << 48, 0xFFF8 << 48 | 1], pa.uint64()).view(kind)
-    values = pa.concat_arrays([nans, pa.array([0.5, None, -0.0, 0.0, 0.5], kind)])
-    rows = pa.table({"d": values, "n": list(range(7)), "l": [[1]] * 7})
-    with Spool(tmp_path, LARGE, partition=(by_float, by_nothing)) as spool:
-        spool.add(rows)
-        spool.flush()
-        pieces = [piece["n"].to_pylist() for piece in spool.parts()]
-    assert sorted(number for piece in pieces for number in piece) == list(range(7))
-    assert any({0, 1} <= set(piece) for piece in pieces)
-    assert any({2, 6} <= set(piece) for piece in pieces)

@@ -22,6 +22,7 @@ from calve.writer.collapse import collapse
 from calve.writer.conform import conform
 from calve.writer.ops import DELETE, OP_COLUMN, UPSERT
 from calve.writer.plan import DeleteScope, FileSettings, WritePlan
+from calve.writer.spill import Scratch
 from calve.writer.spool import Spool
 from calve.writer.worker import StreamingAppend, can_stream, write_batch_files
 
@@ -93,8 +94,12 @@ def keys_of(closed: list[FileClosed]) -> list[int]:
     )
 
 
+def scratch_of(plan: WritePlan, memory_bytes_max: int = 1 << 30) -> Scratch:
+    return Scratch(local_path(plan.data_location).parent / "spill", memory_bytes_max)
+
+
 def write(plan: WritePlan, *parts: pa.Table) -> list[FileClosed]:
-    return write_batch_files(plan, LocalStore(), BATCH, "worker-1", iter(parts))
+    return write_batch_files(plan, LocalStore(), BATCH, "worker-1", iter(parts), scratch_of(plan))
 
 
 # ------------------------------------------------------------------ deletes
@@ -203,7 +208,7 @@ def test_a_file_that_says_it_is_sorted_is_sorted_over_all_parts(tmp_path: Path) 
     parts = [changes_of(*((UPSERT, None, 100 * part + n, n) for n in range(50))) for part in range(3)]
     closed = write(plan, *parts)
     data = of_kind(closed, FileKind.DATA)
-    assert sum(one.record_count for one in data) == 150
+    assert [one.record_count for one in data] == [150]
     for one in data:
         assert one.sort_order_id == 1
         values = read(one)["v"].to_pylist()
@@ -229,8 +234,23 @@ def test_a_part_that_fails_reports_nothing_and_commits_nothing(tmp_path: Path) -
         yield changes_of((UPSERT, "a", 1, 1))
         raise StoreError("the spill is gone", hint="-")
 
+    plan = plan_in(tmp_path)
     with pytest.raises(StoreError, match="the spill is gone"):
-        write_batch_files(plan_in(tmp_path), LocalStore(), BATCH, "worker-1", parts())
+        write_batch_files(plan, LocalStore(), BATCH, "worker-1", parts(), scratch_of(plan))
+
+
+def test_a_part_that_fails_leaves_nothing_of_what_was_arranged_before(tmp_path: Path) -> None:
+    def parts() -> Iterator[pa.Table]:
+        for number in range(10):
+            yield changes_of((UPSERT, "a", number, 1))
+        assert list((tmp_path / "spill").iterdir())
+        raise StoreError("the spill is gone", hint="-")
+
+    plan = plan_in(tmp_path, partition=BY_REGION)
+    with pytest.raises(StoreError, match="the spill is gone"):
+        write_batch_files(plan, LocalStore(), BATCH, "worker-1", parts(), scratch_of(plan, 1_000))
+    assert list((tmp_path / "spill").iterdir()) == []
+    assert not (tmp_path / "data").exists()
 
 
 # ------------------------------------------------------------------ all of it
@@ -262,7 +282,7 @@ def test_p1_the_files_of_an_epoch_are_its_net_changes(
     with Spool(folder / "spill", memory_bytes_max, key=("id",)) as spool:
         for rows in epoch:
             spool.add(changes_of(*rows))
-        closed = write_batch_files(plan, LocalStore(), BATCH, "worker-1", spool.parts())
+        closed = write_batch_files(plan, LocalStore(), BATCH, "worker-1", spool.parts(), spool.scratch)
     last = {row[2]: row for rows in epoch for row in rows}
     expected = sorted((key, row[3]) for key, row in last.items() if row[0] == UPSERT)
     assert sorted((row["id"], row["v"]) for row in rows_of(closed)) == expected
@@ -358,7 +378,7 @@ with Spool(folder / "spill", limit, key=("id",)) as spool:
         })
         arrow_bytes += rows.nbytes
         spool.add(with_ops(conform(rows, schema), 1))
-    closed = write_batch_files(plan, LocalStore(), Batch(0, 1), "worker", spool.parts())
+    closed = write_batch_files(plan, LocalStore(), Batch(0, 1), "worker", spool.parts(), spool.scratch)
 print(json.dumps({"grown_mb": peak() - before, "arrow_mb": arrow_bytes >> 20,
                   "counts": [one.record_count for one in closed]}))
 """
