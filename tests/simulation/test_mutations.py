@@ -17,7 +17,7 @@ from calve.model.progress import tag_name
 from calve.protocol.judge import Intent, Look, Verdict, judge
 from calve.runtime import claim, coordinator
 from calve.runtime.coordinator import Coordinator
-from calve.table import build, lists, manifests, merge
+from calve.table import build, lists, manifests, merge, refs
 from calve.table.build import Builder
 from calve.table.lineage import Lineage
 from tests.simulation.checker import SINK, Violation
@@ -31,8 +31,8 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 
 
 def no_tag_requirement(patch: pytest.MonkeyPatch) -> None:
-    fence = Builder._fence
-    patch.setattr(Builder, "_fence", lambda self, metadata, held: fence(self, metadata, held)[:1])
+    fence = refs.fence
+    patch.setattr(build, "fence", lambda metadata, sink_id, held: fence(metadata, sink_id, held)[:1])
 
 
 def unknown_taken_for_not_applied(patch: pytest.MonkeyPatch) -> None:

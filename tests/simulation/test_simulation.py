@@ -43,7 +43,10 @@ def met_in(seed: int) -> Counter[object]:
     return run_seed(seed).met
 
 
-@pytest.mark.parametrize("seed", [1000145, 1000763, 1007372])
+@pytest.mark.parametrize(
+    "seed",
+    [1000145, 1000763, 1007372, 1015514, 1018840, 1028363, 1028921, 1034805, 1037649, 1038234, 1042060],
+)
 def test_seeds_that_failed_once_are_well(seed: int) -> None:
     run_seed(seed)
 

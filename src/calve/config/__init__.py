@@ -10,5 +10,6 @@ units     sizes, durations and truth values as text
 settings  the base of all models here: one kind of error, whoever finds it
 catalog   CatalogConfig
 sink      SinkConfig
+stream    StreamConfig: a sink, and how its stream tells time
 options   the one list of options, its reader and its page of documentation
 """

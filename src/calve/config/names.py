@@ -19,6 +19,12 @@ _NOT_IN_FOLDERS = _NOT_IN_COLUMNS | frozenset("\"'`?#%:|<>")
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _JOINERS = frozenset("\u200c\u200d")  # Persian and Indic words are spelt with them
 _HINT = "Use letters, digits, '_' or '-', at most 255 bytes, not beginning with a dot."
+_LEVELS = "it has a dot, which parts the levels of a name"
+_INSIDE = (
+    "with a dot it names a value inside a struct, a list or a map, and only a column of the table itself has "
+    "one value in every row"
+)
+_INSIDE_HINT = "Take the value out into a column of its own, or rename the column that has the dot."
 
 
 def check_namespace(parts: tuple[str, ...]) -> tuple[str, ...]:
@@ -42,17 +48,17 @@ def check_catalog(name: str) -> str:
 
 def check_column(name: str, what: str = "column") -> str:
     """The name itself, if it can be a top-level column that a layout or a key names."""
-    return _check(name, f"the {what} {name!r}", _NOT_IN_COLUMNS)
+    return _check(name, f"the {what} {name!r}", _NOT_IN_COLUMNS, dotted=_INSIDE)
 
 
-def _check(name: str, place: str, forbidden: frozenset[str]) -> str:
-    reason = _why_refused(name, forbidden)
+def _check(name: str, place: str, forbidden: frozenset[str], dotted: str = _LEVELS) -> str:
+    reason = _why_refused(name, forbidden, dotted)
     if reason is not None:
-        raise BadName(f"{place} is refused: {reason}", hint=_HINT)
+        raise BadName(f"{place} is refused: {reason}", hint=_INSIDE_HINT if reason is _INSIDE else _HINT)
     return name
 
 
-def _why_refused(name: str, forbidden: frozenset[str]) -> str | None:
+def _why_refused(name: str, forbidden: frozenset[str], dotted: str) -> str | None:
     if not name:
         return "it is empty"
     if name != name.strip():
@@ -65,7 +71,7 @@ def _why_refused(name: str, forbidden: frozenset[str]) -> str | None:
         if character in forbidden:
             return f"it has the character {character!r}"
         if character == ".":
-            return "it has a dot, which parts the levels of a name"
+            return dotted
     if len(name.encode()) > NAME_BYTES_MAX:
         return f"it has {len(name.encode())} bytes, more than {NAME_BYTES_MAX}"
     return None

@@ -39,6 +39,9 @@ class Progress:
     batch_id: uuid.UUID | None = None
     committed: int | None = None
     """The snapshot id of the sink's last data commit; `None` before the first."""
+    anchor: int | None = None
+    """A snapshot of main that was found to descend from `committed`: a later look need not go further back,
+    where expiry may have cut the chain."""
     positions: Mapping[str, Any] = field(default_factory=dict)
     """Per partition of the source, the least position that is still needed."""
 
@@ -61,6 +64,8 @@ class Progress:
             summary["batch-id"] = str(self.batch_id)
         if self.committed is not None:
             summary["committed"] = str(self.committed)
+        if self.anchor is not None:
+            summary["anchor"] = str(self.anchor)
         if self.positions:
             summary["positions"] = json.dumps(self.positions, sort_keys=True, separators=(",", ":"))
         return {_PREFIX + key: value for key, value in summary.items()}
@@ -79,6 +84,7 @@ class Progress:
                 source=kept["source"],
                 batch_id=uuid.UUID(kept["batch-id"]) if "batch-id" in kept else None,
                 committed=int(kept["committed"]) if "committed" in kept else None,
+                anchor=int(kept["anchor"]) if "anchor" in kept else None,
                 positions=json.loads(kept.get("positions", "{}")),
             )
         except (KeyError, ValueError) as error:

@@ -1,9 +1,16 @@
 """What runs: the sink of one process, and the coordinator that it shares with whatever moves the data.
 
 sink         IcebergSink: open, epochs, close
-first        what the first rows ask of a table
-rows         rows as they come, as changes that fit
+life         which calls are in order, one at a time, and when the run is over
+order        which epoch may begin, and whether it is written or skipped
+current      the epoch that is open
+target       the table of a sink: found, made, claimed
+first        what the first rows ask of a table, and a table that is there must be
+rows         how the configuration has rows read
 epoch        the rows of one batch on their way into files
+buffer       … before they move on
+fit          what they ask of the schema
+spill        where an epoch goes that is larger than memory
 plan         the table's plan as the writer's, and what a batch relies on
 publish      files are closed and committed
 start        a run claims its table
@@ -13,6 +20,7 @@ hold         what a run last saw of its table, and its one way to the catalog
 foreign      what others committed meanwhile
 refusal      verdicts as errors
 health       how the sink is, what it has done, what it can do
+meter        what it does, counted as it happens
 result       what its calls answer
 clock        the time, at the edge
 """

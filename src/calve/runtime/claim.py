@@ -8,7 +8,10 @@ source is refused: it is never begun again from zero by itself (P6).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+
+from pyiceberg.table.metadata import TableMetadata
 
 from calve.model.errors import CatalogWithoutTags, CommitConflict, Diverged, TableDiffers
 from calve.model.progress import Progress, claimed_property, tag_name
@@ -29,8 +32,15 @@ class Claimed:
     tag_snapshot: int
 
 
-def claim(hold: Hold) -> Claimed:
-    """Make the sink this run's own. From here on, every commit of an older run is refused (P4)."""
+Check = Callable[[TableMetadata], None]
+"""Raises if a table, as it is read for the claim, is not what the run takes it for."""
+
+
+def claim(hold: Hold, check: Check | None = None) -> Claimed:
+    """Make the sink this run's own. From here on, every commit of an older run is refused (P4).
+
+    `check` looks at the very table that the claim is built on: between an earlier look and the claim another
+    run may have committed."""
     snapshot_id = hold.draw_snapshot_id()
     request: Attempt | None = None
     for attempt in range(1, hold.policy.attempts_max + 1):
@@ -46,6 +56,8 @@ def claim(hold: Hold) -> Claimed:
             # A claim of ours whose answer was lost may have landed before the other: then this run was
             # fenced, and a fenced run never claims again by ithold.
             return _claimed(hold, snapshot_id)
+        if check is not None:
+            check(hold.base.metadata)
         request = _claim_attempt(hold, snapshot_id)
         sent = hold.send(request)
         if sent.answer is Answer.LANDED:
@@ -69,7 +81,7 @@ def _claim_attempt(hold: Hold, snapshot_id: int) -> Attempt:
     else:
         _check_unclaimed(hold)
     progress = (
-        replace(known, generation=known.generation + 1, writer=hold.writer)
+        replace(known, generation=known.generation + 1, writer=hold.writer, anchor=_anchor(known, base.main))
         if known is not None
         else Progress(
             sink_id=hold.identity.sink_id,
@@ -81,6 +93,11 @@ def _claim_attempt(hold: Hold, snapshot_id: int) -> Attempt:
         )
     )
     return hold.builder.claim(base, progress, snapshot_id, hold.clock.now_ms(), hold.identity.kind or "true")
+
+
+def _anchor(known: Progress, main: int | None) -> int | None:
+    """Main as it was found to descend from the sink's last commit."""
+    return main if known.committed is not None and main != known.committed else None
 
 
 def _check_unclaimed(hold: Hold) -> None:
@@ -112,7 +129,7 @@ def _check_resumable(hold: Hold, known: Progress) -> None:
             f"'{hold.identity.source}'",
             hint="Run it with the source it was begun with, or start a new sink under another id.",
         )
-    lineage = trace(hold.base.metadata, known.committed, hold.base.io)
+    lineage = trace(hold.base.metadata, known.committed, hold.base.io, known.anchor)
     if not lineage.descends:
         raise refusal(Verdict.ROLLED_BACK, hold.identity.table_name, known, lower=known.frontier)
     hold.foreign.count(lineage)

@@ -30,12 +30,12 @@ from calve.model.errors import (
 from calve.model.progress import Progress
 from calve.protocol.judge import Intent, Look, Verdict, judge
 from calve.protocol.retry import Answer, Step, next_step
-from calve.runtime.claim import claim
+from calve.runtime.claim import Check, claim
 from calve.runtime.hold import Hold
 from calve.runtime.refusal import refusal
 from calve.table.base import last_sequence, read_progress, tag_snapshot
 from calve.table.build import Attempt, Prepared, Ready
-from calve.table.commit import Sent
+from calve.table.commit import Sent, refuses
 from calve.table.lineage import Lineage, since, trace
 from calve.table.premises import Before, broken
 
@@ -58,9 +58,10 @@ class Coordinator(Hold):
         assert self._progress is not None, "claim first"
         return self._progress
 
-    def claim(self) -> Progress:
-        """Make the sink this run's own. From here on, every commit of an older run is refused (P4)."""
-        claimed = claim(self)
+    def claim(self, check: Check | None = None) -> Progress:
+        """Make the sink this run's own. From here on, every commit of an older run is refused (P4). `check`
+        may refuse the table that is about to be claimed."""
+        claimed = claim(self, check)
         self._progress, self._held = claimed.progress, claimed.tag_snapshot
         self._main_at_claim = self.base.main
         return claimed.progress
@@ -89,7 +90,7 @@ class Coordinator(Hold):
             sent = self.send(request)
             if sent.answer is Answer.LANDED:
                 return self._landed(request.progress, request.tag_snapshot, started)
-            if self._settle(prepared, sent, attempt, started):
+            if self._settle(prepared, request, sent, attempt, started):
                 return self.progress
 
     def _check_tiling(self, batches: Sequence[Ready]) -> None:
@@ -119,7 +120,10 @@ class Coordinator(Hold):
 
     def _check_lineage(self) -> None:
         """The base may have been read without a judgement, after a claim, a lost answer or a refresh: a main
-        that was rolled back meanwhile is not built on (case 42)."""
+        that was rolled back meanwhile is not built on (case 42), nor one that another run has claimed."""
+        shown = self.shown()
+        if shown is not None and shown.writer != self.writer:
+            raise refusal(Verdict.FENCED, self.identity.table_name, shown, lower=self.progress.frontier)
         lineage = self._lineage(self.base.table, self.progress)
         if not lineage.descends:
             raise refusal(
@@ -131,7 +135,7 @@ class Coordinator(Hold):
         """What lies between this sink's last commit, or its claim, and main."""
         if progress is None or progress.committed is None:
             return since(table.metadata, self._main_at_claim, table.io)
-        return trace(table.metadata, progress.committed, table.io)
+        return trace(table.metadata, progress.committed, table.io, progress.anchor)
 
     def _build(self, prepared: tuple[Prepared, ...]) -> Attempt:
         try:
@@ -156,9 +160,11 @@ class Coordinator(Hold):
             for ready in batches
         )
 
-    def _settle(self, prepared: tuple[Prepared, ...], sent: Sent, attempt: int, started: float) -> bool:
+    def _settle(
+        self, prepared: tuple[Prepared, ...], request: Attempt, sent: Sent, attempt: int, started: float
+    ) -> bool:
         """After an answer that was not Landed: read and judge until the table tells. True: it is in."""
-        built_on = self.base.table.metadata_location
+        built_on = self.base.metadata.last_updated_ms
         while True:
             verdict = self._look(prepared)
             step = next_step(verdict, attempt, self.clock.ticks_ms() - started, self.policy)
@@ -171,9 +177,9 @@ class Coordinator(Hold):
                     verdict, self.identity.table_name, self.shown(), lower=prepared[0].ready.batch.lower
                 ) from sent.cause
             if step is Step.GIVE_UP:
-                # A refusal is certain only where the table shows what it was refused for. A table as it was
-                # before may come from a replica that lags behind a commit of ours (case 25).
-                moved = self.base.table.metadata_location != built_on
+                # A refusal is certain only where the table shows what it was refused for. One that shows
+                # nothing of it, or is older, may come from a replica that lags behind our commit (case 25).
+                moved = self.base.metadata.last_updated_ms > built_on and refuses(self.base, request)
                 certain = verdict is Verdict.COMMIT and moved and not self.answer_open
                 raise self._given_up(prepared, sent, certain=certain)
             self.pause(attempt)

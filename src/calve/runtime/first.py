@@ -9,20 +9,25 @@ found, and adopted, by the next start, with the mistake's columns.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from calve.config.sink import Mode, NullKeys, SinkConfig
-from calve.runtime.rows import Arrival, changes
-from calve.table.create import Wanted
+from calve.runtime.rows import reading_of
+from calve.store import store_for
+from calve.table.create import Wanted, check_table
 from calve.table.layout import to_sort_order, to_spec
-from calve.table.properties import column_metrics, file_properties
+from calve.table.plan import data_location
+from calve.table.properties import check_dictionary, column_metrics, file_properties
 from calve.table.schema import check_key, to_arrow, to_iceberg
+from calve.writer.changes import Arrival, changes
 from calve.writer.collapse import check_sequence_types
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
+    from pyiceberg.table import Table
 
 
 def wanted_table(config: SinkConfig, schema: pa.Schema) -> Wanted:
@@ -38,14 +43,17 @@ def wanted_table(config: SinkConfig, schema: pa.Schema) -> Wanted:
     )
 
 
-def check_first(config: SinkConfig, arrival: Arrival) -> Wanted:
-    """The table that the first rows ask for; an error if they, or the settings, would not fit it."""
+def check_first(config: SinkConfig, arrival: Arrival, before: Iterable[Arrival] = ()) -> Wanted:
+    """The table that the first rows ask for; an error if they, the settings, or the deletes that came before
+    them would not fit it."""
     wanted = wanted_table(config, arrival.rows.schema)
     schema = to_iceberg(wanted.schema, wanted.key, null_keys=wanted.null_keys)
     _check_layout(wanted, schema)
+    check_dictionary(config.parquet.dictionary, schema)
     # A changelog's key is not the table's, but copies are found by it.
     check_key(schema, config.key)
-    changes(config, arrival, to_arrow(schema))
+    for each in (*before, arrival):
+        changes(reading_of(config), each, to_arrow(schema))
     check_sequence_types(to_arrow(schema), config.sequence_by)
     return wanted
 
@@ -55,3 +63,12 @@ def _check_layout(wanted: Wanted, schema: Schema) -> None:
     to_sort_order(wanted.sort or (), schema)
     column_metrics(wanted.properties, schema)
     file_properties(wanted.properties)
+
+
+def check_found(config: SinkConfig, table: Table) -> None:
+    """Refuse a table that is there and is not what the configuration asks for, before it is claimed."""
+    check_table(table, wanted_table(config, pa.schema([])))
+    store_for(data_location(table.metadata))
+    if not config.schema_evolution:
+        # With it, the column may come with the rows: it is looked for when their files are planned.
+        check_dictionary(config.parquet.dictionary, table.schema())

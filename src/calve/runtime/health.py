@@ -1,9 +1,16 @@
-"""What a person or a supervisor asks of a sink: is it well, what has it done, what can it do."""
+"""What a person or a supervisor asks of a sink: is it well, what has it done, what can it do.
+
+All of it may be asked from any thread, also while the sink is at work.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+
+from calve.config.sink import Delivery, Mode, SinkConfig
+from calve.runtime.foreign import Foreign
+from calve.runtime.life import Life, State
 
 
 class Health(Enum):
@@ -22,6 +29,21 @@ class HealthStatus:
     reason: str = ""
     hint: str = ""
 
+    @classmethod
+    def of(cls, life: Life, foreign: Foreign | None) -> HealthStatus:
+        """How a sink is, by its life and by what others did to its table."""
+        if life.failure is not None:
+            return cls(Health.UNHEALTHY, life.failure.message, life.failure.hint)
+        if life.state is not State.OPEN:
+            return cls(Health.UNHEALTHY, f"the sink is {life.state.value}", life.next_step)
+        if foreign is not None and foreign.rewrites_that_dropped_deletes:
+            return cls(
+                Health.DEGRADED,
+                "another engine rewrote files and removed equality deletes",
+                "A partial rewrite can bring deleted rows back: compare the table with its source.",
+            )
+        return cls(Health.HEALTHY)
+
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
@@ -33,6 +55,16 @@ class Capabilities:
     partitioned: bool = True
     changelog: bool = True
     schema_evolution: bool = True
+
+    @classmethod
+    def of(cls, config: SinkConfig) -> Capabilities:
+        """What a sink can do, as it is configured."""
+        return cls(
+            exactly_once=config.delivery is Delivery.EXACTLY_ONCE,
+            upsert=config.mode is Mode.UPSERT,
+            changelog=config.mode is Mode.CHANGELOG,
+            schema_evolution=config.schema_evolution,
+        )
 
 
 @dataclass(slots=True)

@@ -29,13 +29,18 @@ class EpochPlan:
     brings_spec: PartitionSpec | None
 
 
-def epoch_plan(config: SinkConfig, base: Base, evolution: Evolution | None) -> EpochPlan:
-    """The plan for an epoch on the table as it is now, with the schema that its data needs."""
+def epoch_plan(
+    config: SinkConfig, base: Base, evolution: Evolution | None, *, older_rows: bool = False
+) -> EpochPlan:
+    """The plan for an epoch on the table as it is now, with the schema that its data needs. `older_rows`: the
+    same commit has batches before it, so that the table is not empty for this one."""
     metadata = base.metadata
     schema = metadata.schema() if evolution is None else evolution.schema
     live = frozenset(
         manifest["partition_spec_id"] for manifest in base.manifests if manifest["content"] == Content.DATA
     )
+    if older_rows:
+        live |= {metadata.default_spec_id}
     key = config.key if config.mode is Mode.UPSERT else ()
     plan = table_plan(metadata, schema, key=key, live_specs=live, explicit=_explicit(config))
     added = None

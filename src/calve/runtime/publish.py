@@ -6,12 +6,10 @@ import logging
 
 from calve.config.sink import SinkConfig
 from calve.model.errors import CommitConflict, PremiseBroken
-from calve.model.file import FileKind
 from calve.protocol.mint import settle
-from calve.runtime.clock import Clock
 from calve.runtime.coordinator import Coordinator
 from calve.runtime.epoch import Epoch
-from calve.runtime.health import SinkMetrics
+from calve.runtime.meter import Meter
 from calve.table.build import Ready
 
 _log = logging.getLogger("calve.sink")
@@ -23,18 +21,16 @@ _REWRITES_MAX = 5
 class Publisher:
     """Makes snapshots of the epochs of one run."""
 
-    def __init__(
-        self, config: SinkConfig, coordinator: Coordinator, metrics: SinkMetrics, clock: Clock
-    ) -> None:
+    def __init__(self, config: SinkConfig, coordinator: Coordinator, meter: Meter) -> None:
         self._config = config
         self._coordinator = coordinator
-        self._metrics = metrics
-        self._clock = clock
+        self._meter = meter
 
     def close_files(self, epoch: Epoch) -> Ready | None:
         """The batch with its files closed; `None` if there is nothing to publish."""
         if epoch.ready is not None:
             return epoch.ready
+        epoch.add_waiting(self._coordinator.base, self._coordinator.refresh)
         written = self._write_files(epoch) if epoch.rows else None
         has_changes = written is not None and bool(written.files)
         heartbeat = self._config.heartbeat or None
@@ -44,18 +40,7 @@ class Publisher:
         return written or epoch.close_empty(self._coordinator.base)
 
     def _write_files(self, epoch: Epoch) -> Ready:
-        before, waiting = self._clock.ticks_ms(), epoch.buffered_rows
-        ready = epoch.close_files(self._coordinator.base)
-        metrics = self._metrics
-        metrics.rows_flushed += waiting
-        metrics.last_flush_ms = self._clock.ticks_ms() - before
-        metrics.bytes_written += sum(file.file_bytes for file in ready.files)
-        for file in ready.files:
-            if file.kind is FileKind.DATA:
-                metrics.data_files_written += 1
-            else:
-                metrics.delete_files_written += 1
-        return ready
+        return self._meter.write_files(epoch, self._coordinator.base)
 
     def commit(self, epoch: Epoch, ready: Ready) -> None:
         for _ in range(_REWRITES_MAX):
@@ -68,7 +53,7 @@ class Publisher:
                         hint=f"Roll epoch {epoch.number} back, begin it again and write its rows again.",
                     ) from broken
                 _log.warning("%s; epoch %s is written again", broken.message, epoch.number)
-                self._metrics.batches_rewritten += 1
+                self._meter.metrics.batches_rewritten += 1
                 ready = self._write_files(epoch)
             else:
                 return

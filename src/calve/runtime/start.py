@@ -1,4 +1,4 @@
-"""Start: a run of the one-process sink claims its table. Its times are epoch numbers."""
+"""Start: a run of a sink claims its table."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pyiceberg.catalog import Catalog
 
 from calve.config.sink import Delivery, ForeignRows, SinkConfig
 from calve.protocol.retry import RetryPolicy
+from calve.runtime.claim import Check
 from calve.runtime.clock import Clock
 from calve.runtime.coordinator import Coordinator
 from calve.runtime.hold import Identity
@@ -19,9 +20,19 @@ _SOURCE = {Delivery.EXACTLY_ONCE: "epoch", Delivery.AT_LEAST_ONCE: "epoch, at le
 epochs that never came: so such a sink never goes on as an exactly-once one, which would skip them."""
 
 
-def claim_table(config: SinkConfig, catalog: Catalog, clock: Clock) -> Coordinator:
-    """The coordinator of a new run, which holds the table from here on."""
-    identity = Identity(config.identifier, config.sink_id, _SOURCE[config.delivery], _kind(config))
+def claim_table(
+    config: SinkConfig,
+    catalog: Catalog,
+    clock: Clock,
+    *,
+    source: str | None = None,
+    check: Check | None = None,
+) -> Coordinator:
+    """The coordinator of a new run, which holds the table from here on. `source` says what its times mean;
+    they are epochs when nothing is said. `check` may refuse the table as it is when it is claimed."""
+    identity = Identity(
+        config.identifier, config.sink_id, source or _SOURCE[config.delivery], kind_of(config)
+    )
     coordinator = Coordinator(
         catalog,
         identity,
@@ -29,7 +40,7 @@ def claim_table(config: SinkConfig, catalog: Catalog, clock: Clock) -> Coordinat
         clock=clock,
         halt_on_foreign_rows=config.foreign_rows is ForeignRows.HALT,
     )
-    progress = coordinator.claim()
+    progress = coordinator.claim(check)
     _log.info(
         "claimed %s as generation %s, frontier %s",
         config.table_name,
@@ -39,6 +50,6 @@ def claim_table(config: SinkConfig, catalog: Catalog, clock: Clock) -> Coordinat
     return coordinator
 
 
-def _kind(config: SinkConfig) -> str:
+def kind_of(config: SinkConfig) -> str:
     """What the sink makes of changes: it never goes on as another kind by a forgotten option."""
     return f"{config.mode} ({', '.join(config.key)})" if config.key else str(config.mode)

@@ -19,6 +19,7 @@ lists       manifest lists
 merge       own manifests that grew too many
 summary     what a snapshot says of itself
 base        a table as it was last read
+refs        the fence, and the moves of main and of the tag
 build       the request that moves a table
 commit      one attempt: Landed, Conflict or Unknown
 lineage     does main descend from what we committed

@@ -8,8 +8,7 @@ A group commit publishes several batches in one compare-and-swap, each as its ow
 sequence number, because equality deletes reach only older sequence numbers. A claim adds a snapshot
 with the tag's own content and moves the tag alone: readers of main see nothing.
 
-Every attempt requires the table's uuid and the tag as this run last moved it. That is the fence: a run
-that another's claim has overtaken can change nothing (P4), and what landed cannot land twice (P3).
+Every attempt stands behind the fence (refs.py): what landed cannot land twice (P3).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
+from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import (
     AddPartitionSpecUpdate,
@@ -34,26 +33,22 @@ from pyiceberg.table.update import (
     AssertDefaultSpecId,
     AssertLastAssignedFieldId,
     AssertRefSnapshotId,
-    AssertTableUUID,
     SetCurrentSchemaUpdate,
     SetPropertiesUpdate,
-    SetSnapshotRefUpdate,
     TableRequirement,
     TableUpdate,
 )
 
 from calve.model.batch import Batch, batch_id
 from calve.model.file import FileClosed
-from calve.model.progress import Progress, claimed_property, tag_name
+from calve.model.progress import Progress, claimed_property
 from calve.table.base import Base, last_sequence, live_manifests, summary_texts, tag_snapshot
 from calve.table.lists import ManifestRecord, write_manifest_list
 from calve.table.manifests import Shape, added_manifest, by_manifest
 from calve.table.merge import Merger, avro_compression
 from calve.table.premises import Premises
+from calve.table.refs import fence, move_main, move_tag
 from calve.table.summary import summarize
-
-_LONGEST_AGE_MS = 2**63 - 1
-_MAX_REF_AGE = "history.expire.max-ref-age-ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +88,6 @@ class Attempt:
     manifests: tuple[ManifestRecord, ...]
     """Of main."""
     main_summary: Mapping[str, str] | None
-
-
-class AssertTag(AssertRefSnapshotId):
-    """The requirement on a tag. PyIceberg's own check refuses every tag on a table without snapshots,
-    also one that is required to be absent, so that a first claim would go without a fence."""
-
-    def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override]
-        if base_metadata is not None and not base_metadata.snapshots and self.snapshot_id is None:
-            return
-        super().validate(base_metadata)
 
 
 class Builder:
@@ -151,14 +136,14 @@ class Builder:
             updates.append(AddSnapshotUpdate(snapshot=snapshot))
         assert tip.snapshot_id is not None
         requirements: tuple[TableRequirement, ...] = (
-            *self._fence(metadata, held),
+            *fence(metadata, self._sink_id, held),
             AssertCurrentSchemaId(current_schema_id=metadata.current_schema_id),
             AssertLastAssignedFieldId(last_assigned_field_id=metadata.last_column_id),
             AssertDefaultSpecId(default_spec_id=metadata.default_spec_id),
             AssertDefaultSortOrderId(default_sort_order_id=metadata.default_sort_order_id),
             AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=base.main),
         )
-        updates += (_move_main(metadata, tip.snapshot_id), self._move_tag(metadata, tip.snapshot_id))
+        updates += (move_main(metadata, tip.snapshot_id), move_tag(metadata, self._sink_id, tip.snapshot_id))
         return Attempt(
             requirements, tuple(updates), tip.progress, tip.snapshot_id, tip.manifests, tip.summary
         )
@@ -198,32 +183,13 @@ class Builder:
         )
         updates: tuple[TableUpdate, ...] = (
             AddSnapshotUpdate(snapshot=snapshot),
-            self._move_tag(metadata, snapshot_id),
+            move_tag(metadata, self._sink_id, snapshot_id),
         )
-        requirements = self._fence(metadata, None if held is None else held.snapshot_id)
+        requirements = fence(metadata, self._sink_id, None if held is None else held.snapshot_id)
         if held is None:
             updates += (SetPropertiesUpdate(updates={claimed_property(self._sink_id): kind}),)
             requirements += (AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=base.main),)
         return Attempt(requirements, updates, progress, snapshot_id, base.manifests, base.main_summary)
-
-    def _fence(self, metadata: TableMetadata, held: int | None) -> tuple[TableRequirement, ...]:
-        return (
-            AssertTableUUID(uuid=metadata.table_uuid),
-            AssertTag(ref=tag_name(self._sink_id), snapshot_id=held),
-        )
-
-    def _move_tag(self, metadata: TableMetadata, snapshot_id: int) -> SetSnapshotRefUpdate:
-        # Engines drop old tags only where the table says how old a ref may be: there, ours gets the
-        # longest age (case 65).
-        age = _LONGEST_AGE_MS if _MAX_REF_AGE in metadata.properties else None
-        return SetSnapshotRefUpdate(
-            ref_name=tag_name(self._sink_id),
-            type=SnapshotRefType.TAG,
-            snapshot_id=snapshot_id,
-            max_ref_age_ms=age,
-            max_snapshot_age_ms=None,
-            min_snapshots_to_keep=None,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,20 +253,8 @@ def _advance(progress: Progress, item: Prepared, metadata: TableMetadata) -> Pro
         frontier=batch.upper,
         batch_id=batch_id(progress.sink_id, metadata.table_uuid, batch.upper),
         committed=item.snapshot_id,
+        anchor=None,
         positions=item.ready.positions or progress.positions,
-    )
-
-
-def _move_main(metadata: TableMetadata, snapshot_id: int) -> SetSnapshotRefUpdate:
-    main = metadata.refs.get(MAIN_BRANCH)
-    return SetSnapshotRefUpdate(
-        ref_name=MAIN_BRANCH,
-        type=SnapshotRefType.BRANCH,
-        snapshot_id=snapshot_id,
-        # What a user set on the branch stays.
-        max_ref_age_ms=None if main is None else main.max_ref_age_ms,
-        max_snapshot_age_ms=None if main is None else main.max_snapshot_age_ms,
-        min_snapshots_to_keep=None if main is None else main.min_snapshots_to_keep,
     )
 
 

@@ -11,11 +11,14 @@ that to us): a manifest of an attempt that seems lost may be part of the table (
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from gzip import BadGzipFile
 from typing import Final
 
+from pydantic import ValidationError as Faults
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
     AuthorizationExpiredError,
@@ -27,6 +30,7 @@ from pyiceberg.exceptions import (
     RESTError,
     SignError,
     UnauthorizedError,
+    ValidationError,
     WaitingForLockException,
 )
 from pyiceberg.table import Table
@@ -34,10 +38,11 @@ from pyiceberg.table.metadata import TableMetadata
 from requests import RequestException
 from sqlalchemy.exc import SQLAlchemyError
 
-from calve.model.errors import AccessDenied, CatalogError, StoreError, TableMissing
+from calve.model.errors import AccessDenied, CatalogError, StoreError, TableError, TableMissing
 from calve.protocol.retry import Answer
 from calve.table.base import Base
 from calve.table.build import Attempt
+from calve.table.fileio import NOTE
 
 _REFUSED: Final = (CommitFailedException, BadRequestError, WaitingForLockException)
 _DENIED: Final = (ForbiddenError,)
@@ -48,7 +53,19 @@ _UNKNOWN: Final = (
     OSError,
     StoreError,
     SignError,
+    ValidationError,  # the table's metadata is none: what follows is read from the table, and says so
     ValueError,  # a body that is not JSON; PyIceberg's own checks raise it too, before anything was sent
+)
+_NO_METADATA: Final = (
+    ValidationError,
+    UnicodeDecodeError,
+    BadGzipFile,
+    EOFError,  # compressed, and cut
+    zlib.error,
+    # PyIceberg looks into metadata before it checks it.
+    AttributeError,
+    KeyError,
+    TypeError,
 )
 
 
@@ -73,6 +90,10 @@ def send(catalog: Catalog, base: Base, attempt: Attempt) -> Sent:
         raise _denied(base.table.name(), error) from error
     except _UNKNOWN as error:
         return Sent(Answer.UNKNOWN, cause=error)
+    except _NO_METADATA as error:
+        if _file_of(error) is None:
+            raise
+        return Sent(Answer.UNKNOWN, cause=error)  # a file was being read: a look at the table tells which
     table = base.table
     fresh = Table(table.name(), response.metadata, response.metadata_location, table.io, catalog)
     landed = Base(fresh, attempt.manifests, attempt.main_summary)
@@ -83,7 +104,10 @@ def send(catalog: Catalog, base: Base, attempt: Attempt) -> Sent:
 def load(catalog: Catalog, identifier: tuple[str, ...]) -> Table:
     """The table as the catalog shows it now."""
     with reaching(identifier):
-        return catalog.load_table(identifier)
+        try:
+            return catalog.load_table(identifier)
+        except _NO_METADATA as error:
+            raise _unreadable(identifier, error) from error
 
 
 @contextmanager
@@ -102,6 +126,26 @@ def reaching(identifier: tuple[str, ...]) -> Iterator[None]:
             f"the catalog cannot show or make {'.'.join(identifier)}: {type(error).__name__}",
             hint="Is the catalog up and within reach? Nothing was changed; start again when it is.",
         ) from error
+
+
+def _unreadable(identifier: tuple[str, ...], error: Exception) -> TableError:
+    cause = error.args[0] if error.args else None
+    reason = type(error).__name__
+    if isinstance(cause, Faults):
+        fault = cause.errors(include_url=False, include_context=False, include_input=False)[0]
+        reason = ": ".join(filter(None, (".".join(map(str, fault["loc"])), fault["msg"])))
+    file = _file_of(error) or "its metadata file"
+    return TableError(
+        f"{'.'.join(identifier)}: {file} is not the metadata of a table ({reason})",
+        hint="The file was cut or replaced. Restore it, or register the table anew with the last "
+        "metadata.json beside it that is whole. Nothing was changed.",
+    )
+
+
+def _file_of(error: Exception) -> str | None:
+    """The file that was being read, where our own store read it."""
+    notes = getattr(error, "__notes__", ())
+    return next((note.removeprefix(NOTE) for note in notes if note.startswith(NOTE)), None)
 
 
 def _missing(identifier: tuple[str, ...]) -> TableMissing:
@@ -133,3 +177,13 @@ def _remove_old_metadata(before: TableMetadata, landed: Base) -> None:
             except (StoreError, OSError):
                 # The commit landed; a stale file that stays, or that somebody else removed, harms nobody.
                 continue
+
+
+def refuses(base: Base, attempt: Attempt) -> bool:
+    """Whether a table as it is now would refuse an attempt."""
+    try:
+        for requirement in attempt.requirements:
+            requirement.validate(base.metadata)
+    except CommitFailedException:
+        return True
+    return False

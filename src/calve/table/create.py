@@ -31,8 +31,9 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from sqlalchemy.exc import IntegrityError
 
-from calve.model.errors import AccessDenied, BadKey, BadPartition, ConfigError, TableDiffers
+from calve.model.errors import AccessDenied, BadKey, BadPartition, ConfigError, StoreError, TableDiffers
 from calve.model.layout import PartitionField, SortField, TransformKind
+from calve.store import store_for
 from calve.table.layout import describe, from_sort_order, from_spec, to_sort_order, to_spec
 from calve.table.location import as_uri, is_local
 from calve.table.schema import check_key, key_of, to_iceberg
@@ -87,12 +88,13 @@ def create_table(catalog: Catalog, identifier: Identifier, wanted: Wanted) -> Ta
     All that can be refused is refused before the catalog is asked for anything.
     """
     properties = _properties(wanted)
+    check_places(wanted)
     schema = to_iceberg(wanted.schema, wanted.key, null_keys=wanted.null_keys)
     spec = to_spec(wanted.partition or (), schema)
     order = to_sort_order(wanted.sort or (), schema)
     try:
-        _ensure_namespace(catalog, identifier[:-1])
         location = _location(catalog, identifier, wanted)
+        _ensure_namespace(catalog, identifier[:-1])
         return catalog.create_table(identifier, schema, location, spec, order, properties)
     except TableAlreadyExistsError:
         table = catalog.load_table(identifier)
@@ -103,6 +105,22 @@ def create_table(catalog: Catalog, identifier: Identifier, wanted: Wanted) -> Ta
             f"the catalog does not let us create {'.'.join(identifier)}",
             hint="Grant the right to create namespaces and tables, or create the table by hand.",
         ) from error
+
+
+def check_places(wanted: Wanted) -> None:
+    """Refuse places in stores that are not there yet."""
+    if wanted.location is not None:
+        _check_store("location", wanted.location)
+    for name in ("write.data.path", "write.metadata.path"):
+        if name in wanted.properties:
+            _check_store(f"the table property {name!r}", wanted.properties[name])
+
+
+def _check_store(what: str, place: str) -> None:
+    try:
+        store_for(place)
+    except StoreError as error:
+        raise ConfigError(f"{what}: {error.message}", hint=error.hint) from error
 
 
 def check_table(table: Table, wanted: Wanted) -> None:
@@ -213,9 +231,11 @@ def _location(catalog: Catalog, identifier: Identifier, wanted: Wanted) -> str |
         return as_uri(wanted.location)
     warehouse = catalog.properties.get("warehouse", "")
     # A REST catalog's warehouse is a name. To the others it is a folder, which users give as a plain path.
-    if not warehouse or not isinstance(catalog, MetastoreCatalog) or not is_local(warehouse):
+    if not warehouse or not isinstance(catalog, MetastoreCatalog):
         return None
-    folder = catalog.load_namespace_properties(identifier[:-1]).get("location")
-    if folder is not None:
-        return as_uri(f"{folder}/{identifier[-1]}")
-    return as_uri("/".join((warehouse, ".".join(identifier[:-1]), identifier[-1])))
+    namespace, name = identifier[:-1], identifier[-1]
+    known = catalog.load_namespace_properties(namespace) if catalog.namespace_exists(namespace) else {}
+    folder = known.get("location")
+    place = as_uri(f"{folder}/{name}" if folder else "/".join((warehouse, ".".join(namespace), name)))
+    _check_store("the namespace's location" if folder else "warehouse", place)
+    return place if is_local(place) else None

@@ -17,6 +17,7 @@ null in its rows, which is right for an optional one and refused for a required 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -36,7 +37,7 @@ from pyiceberg.types import (
 )
 
 from calve.model.errors import SchemaMismatch
-from calve.table.schema import check_names
+from calve.table.schema import check_full_names, check_names
 from calve.table.types import from_arrow, join
 
 _WIDER: dict[type[IcebergType], type[IcebergType]] = {IntegerType: LongType, FloatType: DoubleType}
@@ -80,6 +81,7 @@ def plan_evolution(
         )
     if not merge.changes:
         return None
+    check_full_names(_full_names(fields, ""))
     if not allowed:
         raise SchemaMismatch(
             "the table's schema would have to change: " + "; ".join(merge.changes),
@@ -243,6 +245,24 @@ def wider_type(have: IcebergType, arriving: IcebergType) -> IcebergType | None:
         case DecimalType(), DecimalType() if have.scale == arriving.scale:
             return have if have.precision >= arriving.precision else arriving
     return None
+
+
+def _full_names(fields: Iterable[NestedField], path: str) -> Iterator[str]:
+    for field in fields:
+        full = join(path, field.name)
+        yield full
+        yield from _full_names(_inner(field.field_type), full)
+
+
+def _inner(iceberg: IcebergType) -> tuple[NestedField, ...]:
+    match iceberg:
+        case StructType():
+            return iceberg.fields
+        case ListType():
+            return (iceberg.element_field,)
+        case MapType():
+            return (iceberg.key_field, iceberg.value_field)
+    return ()
 
 
 def _same(have: tuple[NestedField, ...], fields: list[NestedField]) -> bool:

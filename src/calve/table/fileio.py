@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import cast
+from types import TracebackType
+from typing import Any, cast
 
+import pyarrow as pa
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
@@ -11,6 +13,9 @@ from calve.store import Store, store_for
 
 IO_IMPL = f"{__name__}.StoreFileIO"
 """The value of PyIceberg's `py-io-impl`."""
+
+NOTE = "while reading "
+"""How the note begins that says which file was read when something was raised."""
 
 
 class StoreFileIO(FileIO):
@@ -45,7 +50,28 @@ class _Input(InputFile):
         return self._store.exists(self.location)
 
     def open(self, seekable: bool = True) -> InputStream:  # noqa: ARG002 (all of ours are)
-        return cast(InputStream, self._store.open(self.location))
+        return cast(InputStream, _Placed(self._store.open(self.location), self.location))
+
+
+class _Placed:
+    """A stream that notes its place on whatever is raised while it is read: a parser knows only bytes."""
+
+    def __init__(self, stream: pa.NativeFile, location: str) -> None:
+        self._stream = stream
+        self._location = location
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __enter__(self) -> _Placed:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stream.close()
+        if error is not None:
+            error.add_note(f"{NOTE}{self._location}")
 
 
 class _Output(OutputFile):

@@ -32,14 +32,15 @@ class Lineage:
     """Snapshots on main since, newest first, as far as they are still known."""
 
 
-def trace(metadata: TableMetadata, committed: int | None, io: FileIO) -> Lineage:
-    """The lineage of main down to `committed`; a sink that has committed nothing has nothing to lose."""
+def trace(metadata: TableMetadata, committed: int | None, io: FileIO, anchor: int | None = None) -> Lineage:
+    """The lineage of main down to `committed`, or to an anchor that is known to descend from it; a sink that
+    has committed nothing has nothing to lose."""
     main = metadata.current_snapshot_id
     if committed is None or main == committed:
         return Lineage(descends=True)
     if main is None:
         return Lineage(descends=False)
-    return _walk(main, committed, _Chain(metadata, io))
+    return _walk(main, {committed, anchor}, _Chain(metadata, io))
 
 
 def since(metadata: TableMetadata, start: int | None, io: FileIO) -> Lineage:
@@ -48,15 +49,15 @@ def since(metadata: TableMetadata, start: int | None, io: FileIO) -> Lineage:
     main = metadata.current_snapshot_id
     if main is None or main == start:
         return Lineage(descends=True)
-    return Lineage(descends=True, foreign=_walk(main, start, _Chain(metadata, io)).foreign)
+    return Lineage(descends=True, foreign=_walk(main, {start}, _Chain(metadata, io)).foreign)
 
 
-def _walk(main: int, committed: int | None, chain: _Chain) -> Lineage:
+def _walk(main: int, ends: set[int | None], chain: _Chain) -> Lineage:
     foreign: list[Snapshot] = []
     current: int | None = main
     seen: set[int] = set()
     while current is not None and current not in seen:
-        if current == committed:
+        if current in ends:
             return Lineage(descends=True, foreign=tuple(foreign))
         seen.add(current)
         snapshot = chain.find(current)

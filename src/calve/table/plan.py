@@ -28,7 +28,13 @@ from pyiceberg.table.metadata import TableMetadata
 from calve.model.layout import PartitionField, SortField, TransformKind
 from calve.table.layout import from_sort_order, from_spec
 from calve.table.location import as_uri
-from calve.table.properties import FileProperties, Metrics, column_metrics, file_properties
+from calve.table.properties import (
+    FileProperties,
+    Metrics,
+    check_dictionary,
+    column_metrics,
+    file_properties,
+)
 from calve.table.schema import check_key, to_arrow
 
 
@@ -83,6 +89,8 @@ def table_plan(
     It is so for one batch only: in a group commit, the batches after the first have older rows before them.
     """
     check_key(schema, key)
+    settings = file_properties(metadata.properties, explicit)
+    check_dictionary(settings.get("dictionary", True), schema)
     spec = metadata.spec()
     partition = from_spec(spec, schema)
     order = metadata.sort_order()
@@ -102,7 +110,7 @@ def table_plan(
         deletes=deletes,
         global_spec=global_spec(metadata) if deletes is Scope.GLOBAL else None,
         metrics=column_metrics(metadata.properties, schema, bounded),
-        settings=file_properties(metadata.properties, explicit),
+        settings=settings,
     )
 
 

@@ -90,11 +90,14 @@ def broken(
     return tuple(reasons)
 
 
-def _schema_changes(written: Schema, current: Schema) -> list[str]:
-    """What keeps files of one schema from being read under another. Renames and new optional columns do
-    not: files are read by field id."""
-    if written.schema_id == current.schema_id:
-        return []
+def _schema_changes(written: Schema, current: Schema) -> tuple[str, ...]:
+    return () if written.schema_id == current.schema_id else unreadable(written, current)
+
+
+def unreadable(written: Schema, current: Schema, *, new_from: int | None = None) -> tuple[str, ...]:
+    """What keeps files of one schema from being read under another, in words. Renames and new optional
+    columns do not: files are read by field id. But ids above `new_from` were drawn for columns that the table
+    did not have yet: there, another name is another column."""
     old, new = _fields(written), _fields(current)
     reasons = [f"column {old[field_id].name} was dropped" for field_id in old.keys() - new.keys()]
     reasons += [
@@ -107,7 +110,9 @@ def _schema_changes(written: Schema, current: Schema) -> list[str]:
             reasons.append(f"column {new[field_id].name} became required")
         if not _readable(old[field_id], new[field_id]):
             reasons.append(f"column {new[field_id].name} changed its type to {new[field_id].field_type}")
-    return sorted(reasons)
+        if new_from is not None and field_id > new_from and old[field_id].name != new[field_id].name:
+            reasons.append(f"the id of column {old[field_id].name} belongs to {new[field_id].name} now")
+    return tuple(sorted(reasons))
 
 
 def _fields(schema: Schema) -> dict[int, NestedField]:

@@ -22,6 +22,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
 from calve.model.errors import ConfigError
+from calve.table.schema import nearest
 
 _METRICS = "write.metadata.metrics."
 _COLUMN = _METRICS + "column."
@@ -97,6 +98,17 @@ def file_properties(properties: Mapping[str, str], explicit: FileProperties | No
         # The table's level belongs to the table's codec: 19 is fine for zstd and an error for gzip.
         settings |= _compression(properties, leveled="compression_level" not in explicit)
     return settings | explicit
+
+
+def check_dictionary(dictionary: bool | tuple[str, ...], schema: Schema) -> None:
+    """Refuse a dictionary for a column that the table lacks: nobody would know that it is not there."""
+    names = [column.name for column in schema.fields]
+    for name in () if isinstance(dictionary, bool) else dictionary:
+        if name not in names:
+            raise ConfigError(
+                f"parquet.dictionary names {name!r}, which is not among the table's columns",
+                hint=nearest(name, names),
+            )
 
 
 def _compression(properties: Mapping[str, str], leveled: bool) -> FileProperties:

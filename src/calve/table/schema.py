@@ -107,9 +107,14 @@ def check_names(schema: pa.Schema) -> None:
     for name in schema.names:
         if name.casefold() in RESERVED_NAMES:
             raise BadName(f"the column name {name!r} is Iceberg's own", hint="Rename the column.")
+    check_full_names(_paths(list(schema), ""))
+
+
+def check_full_names(paths: Iterable[str]) -> None:
+    """Refuse full names that two fields share. A column `a.b` and a field `b` of a struct `a` have one: no
+    engine could tell them apart."""
     seen: set[str] = set()
-    for path in _paths(list(schema), ""):
-        # A column `a.b` and a field `b` of a struct `a` have one full name: no engine could tell them apart.
+    for path in paths:
         if path in seen:
             raise BadName(f"two fields have the full name {path!r}", hint="Rename one of them.")
         seen.add(path)

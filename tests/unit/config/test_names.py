@@ -56,6 +56,15 @@ def test_case_56_a_configuration_refuses_a_hostile_name_wherever_it_stands(place
         SinkConfig(**values)
 
 
+def test_a_column_with_a_dot_is_refused_for_what_it_would_mean():
+    with pytest.raises(BadName, match="inside a struct, a list or a map") as refused:
+        SinkConfig(namespace="n", table="t", mode="upsert", key="tags.element")
+    assert "parts the levels" not in refused.value.message
+    assert "a column of its own" in refused.value.hint
+    with pytest.raises(BadName, match="parts the levels of a name"):
+        check_table("a.b")
+
+
 @pytest.mark.parametrize("name", ['a"b', "a'b", "a`b", "a?b", "a#b", "a%b", "a:b", "a|b", "a<b"])
 def test_what_paths_and_queries_give_a_meaning_to_is_refused_in_tables_and_allowed_in_columns(name):
     assert check_column(name) == name

@@ -38,7 +38,7 @@ def warehouse(tmp_path: Path) -> Warehouse:
 
 def between(sink: IcebergSink, act: Callable[[], object]) -> None:
     """Let somebody else act in the moment before the sink's next commit reaches the catalog."""
-    catalog = sink._catalog
+    catalog = sink._target.catalog
     assert catalog is not None
     real = catalog.commit_table
 

@@ -102,7 +102,7 @@ def test_rows_that_are_refused_leave_no_change_of_the_schema_behind(warehouse: W
 @contextmanager
 def lost_answers(sink: IcebergSink) -> Iterator[None]:
     """Commits land and nobody hears of it; reads fail."""
-    catalog = sink._catalog
+    catalog = sink._target.catalog
     assert catalog is not None
     real_commit, real_load = catalog.commit_table, catalog.load_table
     inside = False

@@ -250,6 +250,7 @@ def test_views_are_written_like_the_columns_that_they_view(warehouse: Warehouse)
         ({}, {"v\n": [1]}, BadName, "control"),
         ({}, {"V": [1], "v": [1]}, BadName, "fold case"),
         ({}, {"_file": ["a"]}, BadName, "Iceberg's own"),
+        ({"parquet.dictionary": "id, vv"}, {"id": [1], "v": ["a"]}, ConfigError, "names 'vv'"),
         ({"table.prop.write.metadata.metrics.default": "some"}, {"v": ["a"]}, ConfigError, "metrics.default"),
         (
             {"table.prop.write.parquet.compression-codec": "zip"},
@@ -278,6 +279,86 @@ def test_first_rows_that_do_not_fit_make_no_table_and_no_file(
         assert caught.value.hint
         assert warehouse.files() == {}
         assert not warehouse.exists()
+
+
+def test_a_dictionary_for_a_column_that_the_table_lacks_is_refused_before_it_is_claimed(
+    warehouse: Warehouse,
+) -> None:
+    options = {"parquet.dictionary": "v, vv"}
+    with warehouse.sink() as sink:
+        commit(sink, 0, ROWS)
+    before, files = warehouse.load().metadata, warehouse.files()
+    with pytest.raises(ConfigError, match=r"parquet\.dictionary names 'vv'") as caught:
+        IcebergSink.from_options(warehouse.options() | options).open()
+    assert caught.value.hint == "Did you mean 'v'?"
+    assert (warehouse.load().metadata, warehouse.files()) == (before, files)
+
+
+def test_a_dictionary_for_a_column_that_comes_with_the_rows_is_taken(warehouse: Warehouse) -> None:
+    options = {"parquet.dictionary": "new", "schema.evolution": True}
+    with warehouse.sink() as sink:
+        commit(sink, 0, ROWS)
+    with IcebergSink.from_options(warehouse.options() | options) as sink:
+        sink.begin_epoch(1)
+        files = warehouse.files()
+        with pytest.raises(ConfigError, match=r"parquet\.dictionary names 'new'"):
+            sink.write_batch(ROWS)
+        assert warehouse.files() == files
+        sink.write_batch(ROWS.append_column("new", pa.array(["x", "y"])))
+        assert sink.commit_epoch(1).rows == 2
+
+
+def test_rows_are_numbered_from_the_first_of_the_epoch_also_before_there_is_a_table(
+    warehouse: Warehouse,
+) -> None:
+    with warehouse.upsert() as sink:
+        sink.begin_epoch(0)
+        sink.write_batch(pa.table({"id": [1, 2, 3], "_op": ["d", "d", "d"]}))
+        with pytest.raises(BadRow, match="column 'id', row 4: the key is null"):
+            sink.write_batch(pa.table({"id": [1, None], "_op": ["d", "d"]}))
+        sink.write_batch(pa.table({"id": [4], "_op": ["d"]}))
+        with pytest.raises(BadRow, match="column 'id', row 4: the key is null"):
+            sink.write_batch(pa.table({"id": [None, 8], "v": ["a", "b"]}))
+        with pytest.raises(BadRow, match="'_op', row 4"):
+            sink.write_batch(changes((9, "a", "?")))
+        sink.write_batch(ROWS)
+        with pytest.raises(BadRow, match="column 'id', row 6: the key is null"):
+            sink.write_batch(pa.table({"id": [None], "v": ["a"]}))
+        assert sink.commit_epoch(0).rows == 6
+    assert rows_of(warehouse.load()) == ordered(ROWS.to_pylist())
+
+
+def test_deletes_that_do_not_fit_the_table_that_rows_ask_for_are_not_lost_in_silence(
+    warehouse: Warehouse,
+) -> None:
+    """P8: they are refused with the first rows, before a table is made, and again until they are given up."""
+    with warehouse.upsert() as sink:
+        sink.begin_epoch(0)
+        sink.write_batch(pa.table({"id": ["one"], "_op": ["d"]}))
+        for _ in range(2):
+            with pytest.raises(SchemaMismatch, match="column 'id' is string"):
+                sink.write_batch(ROWS)
+        assert not warehouse.exists()
+        sink.rollback_epoch(0)
+        commit(sink, 0, ROWS)
+    assert rows_of(warehouse.load()) == ordered(ROWS.to_pylist())
+
+
+def test_deletes_that_wait_are_not_forgotten_when_another_run_makes_the_table(warehouse: Warehouse) -> None:
+    """P8: the key of its table is of another type than theirs."""
+    texts = pa.table({"id": ["x"], "v": ["a"]})
+    with warehouse.upsert(writer_id="ours") as sink:
+        sink.begin_epoch(0)
+        sink.write_batch(pa.table({"id": [1], "_op": ["d"]}))
+        with warehouse.upsert(writer_id="theirs") as other:
+            commit(other, 0, texts)
+        for rows in (ROWS, texts):
+            with pytest.raises(SchemaMismatch, match="column 'id'"):
+                sink.write_batch(rows)
+        with pytest.raises(SchemaMismatch, match="column 'id'"):
+            sink.commit_epoch(0)
+        sink.rollback_epoch(0)
+        commit(sink, 0, texts)
 
 
 def test_a_duplicate_column_is_refused(warehouse: Warehouse) -> None:

@@ -53,9 +53,9 @@ def test_no_secret_reaches_a_log_an_error_a_file_or_a_message(
                 sink.write_batch(bad)
             errors.append(caught.value)
         sink.write_batch(changes((1, "c", "u"), (2, "b", "D")))
-        assert sink._epoch is not None
+        assert sink._current.epoch is not None
         assert sink._coordinator is not None
-        ready = sink._epoch.close_files(sink._coordinator.base)
+        ready = sink._current.epoch.close_files(sink._coordinator.base)
         messages = [file.to_json() for file in ready.files]
         sink.commit_epoch(1)
         with IcebergSink.from_options(options):
@@ -119,8 +119,8 @@ def test_case_61_nothing_that_is_read_back_is_a_pickle(warehouse: Warehouse, tmp
         found = [path for path in (*spill.rglob("*"), *warehouse.folder.rglob("*")) if path.is_file()]
         for path in found:
             assert not _is_pickle(path.read_bytes()), path
-        assert sink._epoch is not None
-        message = sink._epoch.close_files(sink._coordinator.base).files[0]
+        assert sink._current.epoch is not None
+        message = sink._current.epoch.close_files(sink._coordinator.base).files[0]
         assert json.loads(message.to_json())["version"] == 1
         assert FileClosed.from_json(message.to_json()) == message
 

@@ -94,7 +94,7 @@ def test_close_rolls_an_open_epoch_back_and_says_so(warehouse: Warehouse, caplog
 def test_close_gives_the_connections_of_its_own_catalog_back(warehouse: Warehouse) -> None:
     with warehouse.sink() as sink:
         commit(sink, 0, ROWS)
-        catalog = sink._catalog
+        catalog = sink._target.catalog
         assert isinstance(catalog, SqlCatalog)
         closed: list[int] = []
         event.listen(catalog.engine, "close", lambda *_: closed.append(1))
@@ -537,7 +537,7 @@ def test_a_commit_in_a_crowd_waits_and_gives_up_cleanly(warehouse: Warehouse) ->
     clock = MovableClock()
     with warehouse.sink(clock, commit_attempts="3") as sink:
         commit(sink, 0, ROWS)
-        catalog = sink._catalog
+        catalog = sink._target.catalog
         assert catalog is not None
         real, crowded = catalog.commit_table, [True]
 

@@ -26,8 +26,9 @@ from calve.runtime.coordinator import Coordinator
 from calve.runtime.epoch import Epoch
 from calve.runtime.hold import Identity
 from calve.table.base import read_base, read_progress
-from calve.table.build import AssertTag, Builder, Ready
+from calve.table.build import Builder, Ready
 from calve.table.catalogs import open_catalog
+from calve.table.refs import AssertTag
 from tests.support.sinks import NAME, CountingStore, MovableClock, Warehouse, changes, commit
 from tests.support.truth import (
     Source,

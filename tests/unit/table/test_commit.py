@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,14 @@ from requests.exceptions import ConnectionError as LostConnection
 from requests.exceptions import JSONDecodeError, ReadTimeout
 from sqlalchemy.exc import OperationalError
 
-from calve import AccessDenied, CatalogError, IcebergSink, TableMissing
+from calve import AccessDenied, CatalogError, IcebergSink, TableError, TableMissing
 from calve.model.errors import StoreError
 from calve.protocol.retry import Answer
+from calve.runtime.health import Health
 from calve.table.base import Base, last_sequence, read_base, read_progress, tag_snapshot
 from calve.table.build import Attempt
 from calve.table.commit import load, send
+from calve.table.fileio import StoreFileIO
 from tests.support.sinks import NAME, Warehouse, commit
 from tests.support.truth import rows_of
 
@@ -164,7 +167,7 @@ def test_a_lost_answer_of_a_landed_commit_is_not_committed_again(warehouse: Ware
     """P3, cases 18 and 21."""
     with warehouse.upsert() as sink:
         commit(sink, 0, ROWS)
-        catalog = sink._catalog
+        catalog = sink._target.catalog
         assert catalog is not None
         real = catalog.commit_table
 
@@ -181,6 +184,53 @@ def test_a_lost_answer_of_a_landed_commit_is_not_committed_again(warehouse: Ware
     table = warehouse.load()
     assert len(rows_of(table)) == 4
     assert len(table.metadata.snapshots) == 4, "a claim and three epochs"
+
+
+NO_METADATA: dict[str, Callable[[bytes], bytes]] = {
+    "text": lambda _: b"hello",
+    "nothing": lambda _: b"",
+    "a list": lambda _: b"[]",
+    "cut": lambda good: good[: len(good) // 2],
+    "no text": lambda _: b"\xff\xfe\x00",
+    "another version": lambda good: good.replace(b'"format-version":2', b'"format-version":9'),
+    "without columns": lambda _: b'{"format-version": 1}',
+    "properties that are none": lambda good: good.replace(b'"properties":{', b'"properties":[],"p":{'),
+    "a schema that is not there": lambda good: good.replace(
+        b'"current-schema-id":0', b'"current-schema-id":7'
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", NO_METADATA)
+def test_a_metadata_file_that_is_none_is_named_with_what_to_do(warehouse: Warehouse, kind: str) -> None:
+    with warehouse.upsert() as sink:
+        commit(sink, 0, ROWS)
+        sink.begin_epoch(1)
+        sink.write_batch(ROWS)
+        location = warehouse.load().metadata_location
+        file = Path(location.removeprefix("file://"))
+        good = file.read_bytes()
+        file.write_bytes(NO_METADATA[kind](good))
+        with pytest.raises(TableError, match="is not the metadata of a table") as caught:
+            warehouse.upsert().open()
+        assert f"ns.t: {location} is not" in caught.value.message
+        assert "register the table anew" in caught.value.hint
+        with pytest.raises(TableError, match="is not the metadata of a table"):
+            sink.commit_epoch(1)
+        assert sink.health_check().health is Health.UNHEALTHY
+    file.write_bytes(good)
+    with warehouse.upsert() as sink:
+        assert sink.frontier() == 1, "nothing was changed"
+
+
+def test_what_is_raised_while_a_file_is_read_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    location = f"file://{tmp_path}/file"
+    stream = StoreFileIO().new_input(location).open()
+    with pytest.raises(KeyError) as caught, stream:
+        raise KeyError(stream.read())
+    assert caught.value.__notes__ == [f"while reading {location}"]
+    assert stream.closed  # type: ignore[attr-defined]
 
 
 def test_a_table_without_snapshots_has_an_empty_base(warehouse: Warehouse) -> None:

@@ -47,6 +47,23 @@ INNER = pa.struct([pa.field("x", pa.int32(), nullable=False)])
 WIDER_INNER = pa.struct([("x", pa.int64()), ("y", pa.list_(pa.string()))])
 
 
+@pytest.mark.parametrize(
+    "inner, path",
+    [
+        (pa.struct([("b", pa.int32())]), "a.b"),
+        (pa.struct([("b", pa.list_(pa.struct([("c", pa.int32())])))]), "a.b.element.c"),
+        (pa.list_(pa.int32()), "a.element"),
+        (pa.map_(pa.string(), pa.int32()), "a.value"),
+    ],
+)
+def test_a_new_field_may_not_have_the_full_name_of_a_column_with_a_dot(inner: pa.DataType, path: str) -> None:
+    with pytest.raises(BadName, match=f"two fields have the full name '{path}'") as caught:
+        plan(
+            pa.schema([("id", pa.int64()), (path, pa.int32())]), pa.schema([("id", pa.int64()), ("a", inner)])
+        )
+    assert caught.value.hint
+
+
 def test_data_that_fits_needs_nothing() -> None:
     table = pa.schema([("id", pa.int64()), ("v", pa.string())])
     assert plan(table, table) is None

@@ -113,6 +113,24 @@ def test_a_chain_that_expiry_cut_is_followed_through_older_metadata(warehouse: W
     assert not traced(table, first).descends
 
 
+def test_case_40_a_claim_remembers_that_main_descends_before_expiry_forgets_it(warehouse: Warehouse) -> None:
+    """P6: a sink that is started now and then goes on, however much others commit and expire in between."""
+    with warehouse.sink() as sink:
+        commit(sink, 0, ROWS)
+    for _ in range(3):
+        insert(warehouse, MORE)
+        with warehouse.sink():
+            pass
+        insert(warehouse, MORE)
+        expire_all_but_refs(warehouse)
+        # All but the last few files: what older ones showed is known by the claim's anchor.
+        for entry in warehouse.load().metadata.metadata_log[:-3]:
+            Path(entry.metadata_file.removeprefix("file://")).unlink(missing_ok=True)
+    with warehouse.sink() as sink:
+        commit(sink, 1, ROWS)
+    assert len(rows_of(warehouse.load())) == 10
+
+
 # -- rolled back, replaced, dropped ----------------------------------------------------------------
 
 

@@ -207,7 +207,11 @@ OPTIONS: tuple[Option, ...] = (
         "memory.limit", "memory_bytes_max", _SIZE, "512MB", "The sink's memory; what is more goes to disk."
     ),
     Option(
-        "spill.folder", "spill_folder", _TEXT, "", "Where it goes; the system's temporary folder otherwise."
+        "spill.folder",
+        "spill_folder",
+        _TEXT,
+        "",
+        "Where it goes; tried out when the sink is opened. The system's temporary folder otherwise.",
     ),
     Option(
         "max.buffer.records",
@@ -223,7 +227,14 @@ OPTIONS: tuple[Option, ...] = (
         "64MB",
         "Bytes that are buffered; an eighth of the memory limit.",
     ),
-    Option("max.buffer.duration", "buffer_ms_max", _DURATION, "60s", "How long rows are buffered."),
+    Option(
+        "max.buffer.duration",
+        "buffer_ms_max",
+        _DURATION,
+        "60s",
+        "How long rows are buffered. It is looked at when rows arrive: while none come, they stay where they "
+        "are until `flush` or the commit.",
+    ),
     Option(
         "parquet.row-group.size",
         "parquet.row_group_bytes",
@@ -244,7 +255,7 @@ OPTIONS: tuple[Option, ...] = (
         "parquet.dictionary",
         Kind("true / false / list", units.parse_dictionary),
         "true",
-        "Whether columns get a dictionary, or which ones.",
+        "Whether columns get a dictionary, or which columns of the table do.",
     ),
     Option(
         "parquet.dictionary.size",

@@ -8,9 +8,9 @@ from calve.config.units import BOOL_TAKES, DURATION_TAKES, NUMBER_TAKES, SIZE_TA
 _HEAD = """\
 # Options of a sink
 
-Made by `python -m calve.config.options`; a test keeps it up to date. `IcebergSink.from_options({...})` and
-`CREATE SINK TABLE … WITH (…)` take these names, `SinkConfig` the names of the second column. An unknown
-option is refused, with the nearest right one.
+Made by `python -m calve.config.options`; a test keeps it up to date. `IcebergSink.from_options({...})`,
+`calve.write_stream(…).option(name, value)` and `CREATE SINK TABLE … WITH (…)` take these names, `SinkConfig`
+the names of the second column. An unknown option is refused, with the nearest right one.
 
 | option | in Python | takes | default | meaning |
 |---|---|---|---|---|
