@@ -36,8 +36,11 @@ from calve.model.errors import (
 if TYPE_CHECKING:
     from calve.config.catalog import CatalogConfig
     from calve.config.sink import Delivery, Mode, SinkConfig
+    from calve.config.stream import StreamConfig
     from calve.runtime.result import EpochResult, WriteResult
     from calve.runtime.sink import IcebergSink
+    from calve.runtime.spark.door import write, write_stream
+    from calve.runtime.spark.progress import SinkListener, SinkProgress, TerminalLine, progress
 
 __version__ = "0.1.0"
 
@@ -66,17 +69,25 @@ __all__ = [
     "RolledBack",
     "SchemaMismatch",
     "SinkConfig",
+    "SinkListener",
+    "SinkProgress",
     "SinkState",
     "StoreError",
+    "StreamConfig",
     "TableDiffers",
     "TableError",
     "TableMissing",
     "TableReplaced",
+    "TerminalLine",
     "UnknownOption",
     "WriteResult",
+    "progress",
+    "write",
+    "write_stream",
 ]
 
-# Workers import rooms of this package and must not pay for PyIceberg: what needs it comes when asked for.
+# Workers import rooms of this package and must not pay for PyIceberg, and not everybody has Spark: what needs
+# either comes when asked for.
 _LAZY = {
     "CatalogConfig": "calve.config.catalog",
     "Delivery": "calve.config.sink",
@@ -84,7 +95,14 @@ _LAZY = {
     "IcebergSink": "calve.runtime.sink",
     "Mode": "calve.config.sink",
     "SinkConfig": "calve.config.sink",
+    "SinkListener": "calve.runtime.spark.progress",
+    "SinkProgress": "calve.runtime.spark.progress",
+    "StreamConfig": "calve.config.stream",
+    "TerminalLine": "calve.runtime.spark.progress",
     "WriteResult": "calve.runtime.result",
+    "progress": "calve.runtime.spark.progress",
+    "write": "calve.runtime.spark.door",
+    "write_stream": "calve.runtime.spark.door",
 }
 
 
@@ -92,4 +110,12 @@ def __getattr__(name: str) -> Any:
     room = _LAZY.get(name)
     if room is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(room), name)
+    try:
+        return getattr(import_module(room), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "pyspark":
+            raise
+    raise ConfigError(
+        f"calve.{name} needs PySpark, which is not installed",
+        hint="pip install 'calve[spark]'. Spark itself needs Java 17 or newer.",
+    )

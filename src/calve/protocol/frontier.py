@@ -1,0 +1,51 @@
+"""Frontier: how far a source has come, from what it says of itself or from what was seen of it.
+
+    marks of its partitions ──least of all──▶ a promise
+    the greatest time so far ──less a delay──▶ an estimate        ──▶ Frontier, which never goes back
+    a watermark ────────────────────────────▶ an estimate
+
+A partition that has not spoken yet may still say anything: until all have, there is no frontier (case 55).
+A mark that goes back says nothing new. The difference between a promise and an estimate is what a change
+below it means: under a promise it is a replay, under an estimate it is late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from calve.model.errors import Diverged
+from calve.model.time import check_time
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """No change before `time` is to come; 0 as long as nothing is known."""
+
+    time: int = 0
+    marks: Mapping[str, int] = field(default_factory=dict)
+    """What each partition said last."""
+
+    def seen(self, greatest: int | None, delay: int) -> Frontier:
+        """After changes up to `greatest`: those that are `delay` behind it are expected to have arrived."""
+        if greatest is None:
+            return self
+        return self.reached(greatest - delay)
+
+    def reached(self, time: int) -> Frontier:
+        """After a watermark, or any other word that no change before `time` is to come."""
+        return replace(self, time=max(self.time, check_time(max(time, 0), "frontier")))
+
+    def told(self, said: Mapping[str, int], partitions: int) -> Frontier:
+        """After marks of partitions, of which there are so many."""
+        marks = dict(self.marks)
+        for partition, time in said.items():
+            marks[partition] = max(marks.get(partition, 0), check_time(time, "mark"))
+        if len(marks) > partitions:
+            raise Diverged(
+                f"{len(marks)} partitions of the source have spoken, but there should be {partitions}: "
+                + ", ".join(sorted(marks)),
+                hint="Say how many partitions the source has, and stop the query before that changes.",
+            )
+        frontier = replace(self, marks=marks)
+        return frontier.reached(min(marks.values())) if len(marks) == partitions else frontier

@@ -1,0 +1,257 @@
+"""Batches: a micro-batch as closed batches with their files, and what of it must wait.
+
+    numbered    the micro-batch is the batch: one pass over its rows
+    timed       rows go to batches by their times; those of open batches wait
+
+                lower            closed          placed
+    ──────────────┼───────┬────────┼───────┬────────┼──────────────▶ time
+     late, replay │ closed batches │ open, in files │ stash
+
+Where rows have no key, files of open batches are written at once, as far as bounds are minted, and only their
+messages wait. Rows with a key wait themselves: a later change may still overtake them.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+
+from calve.config.stream import FrontierKind, StreamConfig
+from calve.model.batch import Batch
+from calve.model.errors import BadRow
+from calve.model.file import FileClosed
+from calve.protocol.frontier import Frontier
+from calve.protocol.line import Line
+from calve.protocol.mint import settle
+from calve.runtime.plan import EpochPlan
+from calve.runtime.rows import reading_of
+from calve.runtime.spark.files import CheckpointFiles
+from calve.runtime.spark.frame import Clockwork, Survey, column, read_segments, run_tasks, write_segment
+from calve.runtime.spark.slots import Slots
+from calve.runtime.spark.stash import Manifest, Segment
+from calve.runtime.spark.target import Target
+from calve.table.build import Ready
+from calve.writer.messages import Counts, Report
+from calve.writer.quarantine import QuarantinePlan
+from calve.writer.task import Slot, TaskPlan
+
+_TASK_MEMORY_BYTES = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a micro-batch became, before any of it is committed."""
+
+    closed: int
+    placed: int
+    """Everything before it is in files; what is not waits in segments."""
+    published: int
+    ready: tuple[Ready, ...] = ()
+    waiting: tuple[Ready, ...] = ()
+    """Open batches with the files that this micro-batch wrote for them."""
+    segments: tuple[Segment, ...] = ()
+    frontier: Frontier = field(default_factory=Frontier)
+    quarantined: tuple[FileClosed, ...] = ()
+    counts: Counts = field(default_factory=Counts)
+    batches_closed: int = 0
+    rows_stashed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """What Spark hands over, and where it stands."""
+
+    frame: DataFrame
+    number: int
+    positions: Mapping[str, Any]
+    quarantine: QuarantinePlan | None = None
+    watermark: int = 0
+    """Spark's own, as it stood when the micro-batch began."""
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Where micro-batches of one query are worked on."""
+
+    config: StreamConfig
+    target: Target
+
+    def tasks(self, frame: DataFrame) -> int:
+        """How many tasks share the keys: no more than can run at once, whatever the session's default is."""
+        if self.config.tasks is not None:
+            return self.config.tasks
+        spark = frame.sparkSession
+        partitions = int(spark.conf.get("spark.sql.shuffle.partitions"))
+        return max(1, min(spark.sparkContext.defaultParallelism, partitions))
+
+    def write(self, frame: DataFrame, number: int, slots: Sequence[Slot], **settings: Any) -> Report:
+        """Let tasks write the rows of a frame."""
+        sink = self.config.sink
+        explicit = "memory_bytes_max" in sink.model_fields_set
+        plan = TaskPlan(
+            reading=reading_of(sink),
+            slots=tuple(slots),
+            micro_batch=number,
+            memory_bytes_max=sink.memory_bytes_max if explicit else _TASK_MEMORY_BYTES,
+            spill_folder=sink.spill_folder,
+            **settings,
+        )
+        report = run_tasks(frame, plan, sink.key, self.tasks(frame))
+        if report.counts.quarantined > self.config.bad_rows_max:
+            raise BadRow(
+                f"micro-batch {number}: {report.counts.quarantined} rows do not fit, and at most "
+                f"{self.config.bad_rows_max} go to quarantine",
+                hint="The quarantine is for a few rows: look at the source. Its limit is 'bad.rows.max'.",
+            )
+        return report
+
+    def ready(
+        self, closed: Sequence[tuple[Batch, tuple[FileClosed, ...], EpochPlan]], positions: Mapping[str, Any]
+    ) -> tuple[Ready, ...]:
+        """The batches that are published, of closed ones with their files. Time without changes goes to the
+        next batch that has some."""
+        committed = self.target.progress.frontier
+        heartbeat = self.config.sink.heartbeat or None
+        published = settle(committed, [(batch, bool(files)) for batch, files, _ in closed], heartbeat)
+        by_upper = {batch.upper: (files, plan) for batch, files, plan in closed}
+        ready: list[Ready] = []
+        for batch in published:
+            files, plan = by_upper[batch.upper]
+            relies = replace(plan.premises, evolved_from=None) if ready else plan.premises
+            ready.append(
+                Ready(
+                    batch=batch,
+                    files=files,
+                    schema=plan.schema,
+                    premises=relies if files else None,
+                    brings_schema=plan.brings_schema and bool(files) and not ready,
+                    brings_spec=plan.brings_spec if files else None,
+                    positions=positions,
+                )
+            )
+        return tuple(ready)
+
+
+def numbered(desk: Desk, work: MicroBatch, upper: int) -> Written:
+    """A micro-batch as the batch up to `upper`."""
+    target = desk.target
+    batch = Batch(target.progress.frontier, upper)
+    plan = target.plan(target.coordinator.base)
+    report = desk.write(work.frame, work.number, [Slot(batch, plan.write)], quarantine=work.quarantine)
+    ready = desk.ready([(batch, report.files, plan)], work.positions)
+    return Written(
+        closed=upper,
+        placed=upper,
+        published=ready[-1].batch.upper if ready else batch.lower,
+        ready=ready,
+        quarantined=report.quarantined,
+        counts=report.counts,
+        batches_closed=1,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """Micro-batches of a stream that tells time."""
+
+    desk: Desk
+    clockwork: Clockwork
+
+    def write(
+        self,
+        work: MicroBatch,
+        before: Manifest | None,
+        waiting: Sequence[Ready],
+        files: CheckpointFiles,
+        *,
+        resumed: bool,
+    ) -> Written:
+        """A micro-batch on what was known before it. `resumed`: a stop lies before it, and one batch catches
+        up with all that the source has closed since."""
+        frame = self.clockwork.with_time(work.frame).persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            return self._write(replace(work, frame=frame), before, waiting, files, resumed)
+        finally:
+            frame.unpersist()
+
+    def _write(
+        self,
+        work: MicroBatch,
+        before: Manifest | None,
+        waiting: Sequence[Ready],
+        files: CheckpointFiles,
+        resumed: bool,
+    ) -> Written:
+        survey = self.clockwork.survey(work.frame)
+        frontier = self._frontier(work, survey, before)
+        slots = Slots.of(self.desk.config, self.desk.target, before, waiting, frontier.time, resumed=resumed)
+        line = slots.line
+        report = self._placed(work, survey, slots, before, files)
+        segment = self._stashed(work, survey, line, files)
+        ready = self.desk.ready(slots.closed_with(report.files, waiting), work.positions)
+        kept = [] if before is None else [one for one in before.segments if one.upper > line.placed]
+        return Written(
+            closed=line.stream_closed,
+            placed=line.placed,
+            published=ready[-1].batch.upper if ready else line.committed,
+            ready=ready,
+            waiting=slots.open_with(report.files),
+            segments=(*kept, *([segment] if segment is not None else ())),
+            frontier=frontier,
+            quarantined=report.quarantined,
+            counts=replace(report.counts, rows=survey.rows),
+            batches_closed=len(line.closed),
+            rows_stashed=0 if segment is None else segment.rows,
+        )
+
+    def _frontier(self, work: MicroBatch, survey: Survey, before: Manifest | None) -> Frontier:
+        config = self.desk.config
+        known = Frontier() if before is None else Frontier(before.frontier, before.marks)
+        match config.frontier:
+            case FrontierKind.MAXIMUM:
+                return known.seen(survey.greatest, config.frontier_delay)
+            case FrontierKind.MARK:
+                return known.told(survey.marks, config.partitions or 1)
+            case _:
+                return known.reached(work.watermark)
+
+    def _placed(
+        self, work: MicroBatch, survey: Survey, slots: Slots, before: Manifest | None, files: CheckpointFiles
+    ) -> Report:
+        """Files for all rows before `placed`: of this micro-batch, and of those that waited."""
+        line = slots.line
+        waited = [] if before is None else [one for one in before.segments if _is_needed(one, line)]
+        arrived = survey.misplaced or (survey.least is not None and survey.least < line.placed)
+        if not arrived and not waited:
+            return Report((), (), Counts())
+        clockwork, mark = self.clockwork, self.desk.config.mark_column
+        frame = work.frame.where(clockwork.is_change()).where(clockwork.before(line.placed))
+        if mark is not None:
+            frame = frame.drop(column(mark))
+        if waited:
+            stash = read_segments(work.frame.sparkSession, waited, files.uri)
+            again = Batch(line.placed_before, line.placed)
+            frame = frame.unionByName(stash.where(clockwork.within(again)), allowMissingColumns=True)
+        return self.desk.write(frame, work.number, slots.slots, times=slots.times, quarantine=work.quarantine)
+
+    def _stashed(
+        self, work: MicroBatch, survey: Survey, line: Line, files: CheckpointFiles
+    ) -> Segment | None:
+        if survey.greatest is None or survey.greatest < line.placed:
+            return None
+        clockwork, mark = self.clockwork, self.desk.config.mark_column
+        frame = work.frame.where(clockwork.is_change()).where(clockwork.from_on(line.placed))
+        if mark is not None:
+            frame = frame.drop(column(mark))
+        path = f"calve/segments/{work.number}-{uuid.uuid4().hex}"
+        return write_segment(frame, path, files.uri(path))
+
+
+def _is_needed(segment: Segment, line: Line) -> bool:
+    """Whether a segment has rows that were not placed before, and are now."""
+    return max(segment.lower, line.placed_before) < min(segment.upper, line.placed)

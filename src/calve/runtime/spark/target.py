@@ -1,0 +1,112 @@
+"""A table that a run holds: created or adopted, checked against the checkpoint, then claimed.
+
+Nothing is created or claimed before it is known that this checkpoint is the one that the table was written
+from, and that the table has all that the checkpoint says was committed: a query with a wrong checkpoint, or
+on a table that was put back, changes nothing and fences nobody (cases 12, 14, 28, 29, 69).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog
+from pyiceberg.table.metadata import TableMetadata
+
+from calve.config.sink import SinkConfig
+from calve.model.errors import RolledBack, TableMissing, TableReplaced
+from calve.model.progress import Progress
+from calve.protocol.replay import check_checkpoint
+from calve.runtime.clock import Clock
+from calve.runtime.coordinator import Coordinator
+from calve.runtime.first import check_first, wanted_table
+from calve.runtime.plan import EpochPlan, epoch_plan
+from calve.runtime.start import claim_table
+from calve.table.base import Base, read_progress
+from calve.table.commit import load
+from calve.table.create import check_table, create_table
+from calve.table.evolve import evolve
+from calve.writer.changes import Arrival
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A table that this run holds, and the columns that its rows come with."""
+
+    config: SinkConfig
+    coordinator: Coordinator
+    incoming: pa.Schema
+    """Without the op column and marks, with what a changelog adds."""
+
+    @property
+    def progress(self) -> Progress:
+        return self.coordinator.progress
+
+    def plan(self, base: Base, *, older_rows: bool = False) -> EpochPlan:
+        """How a batch is written on the table as it is now."""
+        allowed = self.config.schema_evolution
+        nullable = {field.name for field in self.incoming if field.nullable}
+        required = {field.name for field in base.metadata.schema().fields if field.required}
+        # Spark tells before the rows come whether a column may have nulls; which rows have any, nobody does.
+        nulls_in = frozenset((nullable & required) - {*self.config.key}) if allowed else frozenset()
+        evolution = evolve(base.metadata, self.incoming, allowed=allowed, nulls_in=nulls_in)
+        return epoch_plan(self.config, base, evolution, older_rows=older_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a checkpoint says of the table."""
+
+    checkpoint: str
+    replaces: str | None
+    published: int = 0
+    """Everything before it was committed."""
+    table: str | None = None
+    """The uuid of the table that it was written to."""
+
+
+def hold(
+    config: SinkConfig, arrival: Arrival, catalog: Catalog, clock: Clock, source: str, known: Known | None
+) -> Target:
+    """Make a table this run's own: created if it is not there, refused if it is not what was asked for."""
+    try:
+        table = load(catalog, config.identifier)
+    except TableMissing:
+        if known is not None and known.table is not None:
+            raise
+        create_table(catalog, config.identifier, check_first(config, arrival))
+    else:
+        check_table(table, wanted_table(config, pa.schema([])))
+        evolve(table.metadata, arrival.rows.schema, allowed=config.schema_evolution)
+
+    def check(metadata: TableMetadata) -> None:
+        # On the table that is claimed, not on the one that was looked at before: another query may commit in
+        # between, and then this one would write its rows a second time.
+        if known is not None:
+            _check_known(config, metadata, known)
+
+    coordinator = claim_table(config, catalog, clock, source=source, check=check)
+    return Target(config, coordinator, arrival.rows.schema)
+
+
+def _check_known(config: SinkConfig, metadata: TableMetadata, known: Known) -> None:
+    """Refuse a checkpoint that the table does not know, and a table that was replaced (case 29) or put back
+    behind it (case 14)."""
+    if known.table not in (None, str(metadata.table_uuid)):
+        raise TableReplaced(
+            f"the checkpoint was written for the table {known.table}, and {config.table_name} is "
+            f"{metadata.table_uuid} now",
+            hint="The table was dropped and created again. Start with a new checkpoint, or bring the old "
+            "table back.",
+        )
+    progress = read_progress(metadata, config.sink_id)
+    if progress is not None:
+        check_checkpoint(progress, known.checkpoint, known.replaces)
+    frontier = 0 if progress is None else progress.frontier
+    if frontier < known.published:
+        raise RolledBack(
+            f"the checkpoint says that {config.table_name} was committed up to {known.published}, but it "
+            f"ends at {frontier}",
+            hint="The table, or the tag of its sink, was put back behind the checkpoint. Put it forward to "
+            "the snapshot that it had, or start anew: an empty table, another sink id, a new checkpoint.",
+        )

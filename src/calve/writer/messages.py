@@ -1,0 +1,83 @@
+"""Messages: what a task tells the coordinator, as rows of two text columns.
+
+    kind   body (JSON)
+    file         a FileClosed of the table
+    quarantined  a FileClosed of the quarantine
+    refused      the place of a row that does not fit, and what to do: the job is given up
+    counts       what became of the rows
+
+Rows of data never go this way: a task sends a message a file, and one with its counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+
+import pyarrow as pa
+
+from calve.model.errors import BadMessage, BadRow
+from calve.model.file import FileClosed
+
+SCHEMA = pa.schema([pa.field("kind", pa.string()), pa.field("body", pa.string())])
+SPARK_SCHEMA = "kind string, body string"
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of the rows of a task, or of all tasks of a micro-batch."""
+
+    rows: int = 0
+    replayed: int = 0
+    late: int = 0
+    quarantined: int = 0
+
+    def add(self, other: Counts) -> None:
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a task, or all tasks of a job, said."""
+
+    files: tuple[FileClosed, ...]
+    quarantined: tuple[FileClosed, ...]
+    counts: Counts
+    refused: BadRow | None = None
+
+    def to_rows(self) -> Iterable[pa.RecordBatch]:
+        """The messages of one task."""
+        rows = [("file", file.to_json()) for file in self.files]
+        rows += [("quarantined", file.to_json()) for file in self.quarantined]
+        if self.refused is not None:
+            rows.append(("refused", json.dumps({"message": self.refused.message, "hint": self.refused.hint})))
+        rows.append(("counts", json.dumps(asdict(self.counts))))
+        kinds, bodies = zip(*rows, strict=True)
+        yield pa.record_batch([pa.array(kinds, pa.string()), pa.array(bodies, pa.string())], schema=SCHEMA)
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[str, str]]) -> Report:
+        """What all tasks said."""
+        files, quarantined, counts, refused = [], [], Counts(), None
+        for kind, body in rows:
+            try:
+                match kind:
+                    case "file":
+                        files.append(FileClosed.from_json(body))
+                    case "quarantined":
+                        quarantined.append(FileClosed.from_json(body))
+                    case "refused":
+                        said = json.loads(body)
+                        refused = refused or BadRow(said["message"], hint=said["hint"])
+                    case "counts":
+                        counts.add(Counts(**json.loads(body)))
+                    case _:
+                        raise ValueError("no such kind")
+            except (KeyError, TypeError, ValueError) as error:
+                raise BadMessage(
+                    f"a task sent a message of kind {kind!r} that cannot be read: {error}",
+                    hint="Executors run another release of calve than the driver: install the same one.",
+                ) from error
+        return cls(tuple(files), tuple(quarantined), counts, refused)
