@@ -4,11 +4,16 @@
 #   make lint types layers           the quick checks
 #   make unit simulation spark engines servers docs     one group of tests each
 #   make nightly soak bench          what takes longer
+#   make nemesis SECONDS=600 SEED=7  drivers on real Spark, killed again and again; every snapshot compared
+#   make mutations                   each promise of the pipeline broken on purpose, and found out
+#   make spark-versions              the tests of the Spark pipeline on every release of PySpark that it works on
 #   make fmt lock clean
 #
 # Knobs: PYTEST_ARGS='-k commit -x'   more words for pytest
 #        JOBS=4                       test processes of the group that runs in parallel (2)
 #        SEEDS=100000                 seeds of the soak
+#        SECONDS=600 SEED=7           of the nemesis; NEMESIS_ARGS='--cluster --kind upsert-mark' for more
+#        VERSIONS='4.0.5 4.3.0'       some releases of PySpark instead of all
 #        UPGRADE=1                    let `make lock` take newer releases
 #        PYTHON=/path/to/python3.12   the Python that .venv is made from
 
@@ -18,6 +23,7 @@ UV := .tools/bin/uv
 CHECK = $(PY) tools/check.py
 DEMO ?= .venv/bin/calve demo
 SEEDS ?= 100000
+SECONDS ?= 600
 
 COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
@@ -28,13 +34,16 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
 
-demo: env
+demo: need-java env
 	@$(DEMO)
 
 test: need-java env jars
 	@$(CHECK) --coverage all
 
-lint types layers unit simulation engines servers docs coverage: env
+lint types layers unit simulation engines servers coverage: env
+	@$(CHECK) $@
+
+docs: need-java env
 	@$(CHECK) $@
 
 spark: need-java env jars
@@ -43,10 +52,19 @@ spark: need-java env jars
 nightly: need-java env jars
 	@$(CHECK) --nightly all
 
+spark-versions: need-java env jars
+	@$(PY) -m tools.versions $(VERSIONS)
+
 soak: env
 	@SEEDS=$(SEEDS) $(PY) -m tests.simulation.soak --seeds $(SEEDS)
 
-bench: env
+nemesis: need-java env jars
+	@$(PY) -m tests.nemesis --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(NEMESIS_ARGS)
+
+mutations: need-java env jars
+	@$(PY) -m pytest -q -m 'not nightly or nightly' tests/nemesis/test_mutations.py $(PYTEST_ARGS)
+
+bench: need-java env jars
 	@$(PY) -m benchmarks $(BENCH_ARGS)
 
 env:
@@ -69,8 +87,8 @@ need-java:
 	@sh tools/need.sh java
 
 clean:
-	rm -rf .venv .tools .jars .env.lock .mypy_cache .ruff_cache .pytest_cache .import_linter_cache \
+	rm -rf .venv .venvs .tools .jars .env.lock .mypy_cache .ruff_cache .pytest_cache .import_linter_cache \
 		.hypothesis .coverage .coverage.* htmlcov build dist
 
-.PHONY: help demo test lint types layers unit simulation spark engines servers docs coverage nightly soak \
-	bench env jars lock fmt need-java clean
+.PHONY: help demo test lint types layers unit simulation spark engines servers docs coverage nightly \
+	spark-versions soak nemesis mutations bench env jars lock fmt need-java clean

@@ -10,8 +10,17 @@ from importlib import import_module
 
 from benchmarks.figure import Figure, report
 
-NAMES = ("append", "latency", "group", "long_run", "resume", "upsert", "memory", "manifest")
+PLAIN = ("append", "latency", "group", "long_run", "resume", "upsert", "memory", "manifest")
+ON_SPARK = ("spark-append", "spark-upsert", "spark-long-run", "spark-memory", "spark-files", "spark-profile")
+"""They need Java and the jars of the peers: `make jars`."""
+
+NAMES = (*PLAIN, *ON_SPARK)
 """One module a name; each has `run(quick) -> list[Figure]` and says in its docstring what it measures."""
+
+
+def _module(name: str) -> str:
+    """`spark-long-run` is benchmarks/spark/long_run.py."""
+    return "benchmarks." + name.replace("spark-", "spark.").replace("-", "_")
 
 
 def main() -> int:
@@ -28,7 +37,7 @@ def main() -> int:
     found: dict[str, list[Figure]] = {}
     for name in arguments.names or NAMES:
         started = time.perf_counter()
-        found[name] = import_module(f"benchmarks.{name}").run(arguments.quick)
+        found[name] = import_module(_module(name)).run(arguments.quick)
         if not arguments.json:
             print(f"── {name} ({time.perf_counter() - started:.0f} s)\n{report(found[name])}\n", flush=True)
     if arguments.json:

@@ -14,7 +14,7 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     from tests.support.lake import Lake
-    from tests.support.readers import DuckReader, SailReader
+    from tests.support.readers import DuckReader, Reader, SailReader
 
 # A deadline fails on a busy machine and says nothing of the code.
 settings.register_profile("calve", deadline=None, print_blob=True)
@@ -61,3 +61,12 @@ def duckdb() -> Iterator[DuckReader]:
 
     with duck_reader() as reader:
         yield reader
+
+
+@pytest.fixture
+def readers(request: pytest.FixtureRequest, duckdb: DuckReader) -> list[Reader]:
+    """What reads tables in a process with Spark: DuckDB, and Spark itself if Iceberg has a runtime for it."""
+    from tests.support.readers import SparkReader
+    from tests.support.spark import has_iceberg
+
+    return [duckdb, SparkReader(request.getfixturevalue("spark"))] if has_iceberg() else [duckdb]

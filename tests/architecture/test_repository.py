@@ -19,6 +19,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tools import venvs
+from tools.env import DEV_LOCK
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "calve"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -148,18 +151,37 @@ def test_the_lock_pins_what_pyproject_declares(requirement):
         assert requirement.specifier.contains(version, prereleases=True), "run `make lock`"
 
 
-@pytest.mark.parametrize("lock", ["dev.lock", "tools.lock"])
+@pytest.mark.parametrize("lock", ["dev.lock", "tools.lock", "spark.txt"])
 def test_every_pin_has_a_hash(lock):
     found = pins(lock)
     assert found
     assert [name for name, versions in found.items() if not all(hashed for _, hashed in versions)] == []
 
 
-def test_every_jar_has_a_hash():
-    jars = load_tool("jars")
-    found = jars.read_lock(jars.LOCK)
+@pytest.mark.parametrize(
+    "lock", sorted((ROOT / "requirements").glob("jars*.txt")), ids=lambda lock: lock.name
+)
+def test_every_jar_has_a_hash(lock):
+    found = load_tool("jars").read_lock(lock)
     assert found
     assert [jar.coordinates for jar in found if not re.fullmatch("[0-9a-f]{64}", jar.sha256)] == []
+
+
+def test_every_line_of_spark_that_the_package_allows_is_tested():
+    extra = map(Requirement, PROJECT["project"]["optional-dependencies"]["spark"])
+    (allowed,) = (one for one in extra if one.name == "pyspark")
+    tested = [version for lock in ("dev.lock", "spark.txt") for version, _ in pins(lock)["pyspark"]]
+    assert all(allowed.specifier.contains(version) for version in tested)
+    lines = [f"4.{line}" for line in range(20) if allowed.specifier.contains(f"4.{line}.0")]
+    assert sorted(version.rpartition(".")[0] for version in tested) == lines
+
+
+def test_a_lock_is_cut_into_its_pins_without_loss():
+    text = text_of(DEV_LOCK)
+    found = venvs.pins(DEV_LOCK)
+    assert text.endswith("".join(found.values()))
+    assert set(found) == set(pins("dev.lock"))
+    assert found["pyspark"].startswith("pyspark==")
 
 
 # ---------------------------------------------------------------- layers

@@ -25,9 +25,13 @@ CASES = {
     5: "Killed after the commit, before the caller knows: skipped when it comes again",
     6: "Killed during recovery: recovering again gives the same",
     7: "Killed while the table is created: the table is adopted",
+    8: "An executor is killed, a task is tried again or has a twin: one copy of each row",
     9: "Stopped for long while another run starts: fenced, exit code 1",
     10: "Two runs of one sink: one goes on, one is fenced",
     11: "Killed again and again: it still progresses",
+    12: "The checkpoint is lost: refused until told, then nothing twice",
+    13: "A checkpoint older than the table: the table wins, or a clear stop",
+    14: "A table that was put back behind the checkpoint: `RolledBack`",
     15: "409 because of another writer: read, judge, try again",
     16: "409 for a request of ours that had landed: success",
     17: "A server error, not applied: look, then try again",
@@ -71,9 +75,12 @@ CASES = {
     59: "Layouts are parsed, never spliced",
     61: "Nothing that is read back is pickled",
     62: "A premise breaks between write and commit: written again",
+    63: "A fenced driver that shares the checkpoint: it cannot change what waits there",
     64: "A catalog that keeps no tag: refused",
     65: "A table that forgets old refs: the tag stays",
+    66: "A micro-batch that landed comes again after its frontier moved: a replay, not late",
     67: "A key that moves through three partitions in one batch: one row",
+    69: "A restored checkpoint whose next micro-batch has other rows: stopped, not skipped",
 }
 GROUPS = {
     "Process": range(1, 15),
@@ -88,9 +95,9 @@ GROUPS = {
 HEAD = "# What it survives\n\n" + " ".join(
     (
         "Made by `python -m tests.docs.failures`. Every line is a fault, what is then true, and the tests",
-        "that show it. A number that is missing belongs to a part that is not there yet: Spark, object",
-        "stores, other sources. A fault is real where that can be arranged (SIGKILL, SIGSTOP, a full disk);",
-        "elsewhere it is simulated from a seed, which a failing test prints.\n",
+        "that show it. A number that is missing belongs to a part that is not there yet: object stores,",
+        "other sources, maintenance. A fault is real where that can be arranged (SIGKILL, SIGSTOP, a full",
+        "disk); elsewhere it is simulated from a seed, which a failing test prints.\n",
     )
 )
 _CASES_IN_TEXT = re.compile(r"[Cc]ases? (\d+(?:(?:–| to |, | and )\d+)*)")

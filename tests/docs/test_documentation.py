@@ -1,16 +1,19 @@
 """What the documentation shows is true: its examples run, its links lead somewhere, its tests exist.
 
-Every ```python block of a page runs, in the order of the page, in one namespace and an empty folder. Of the
-other blocks, each line that calls `calve` is run as a process, and each `make` target must exist.
+Every ```python block of a page runs, in the order of the page, in one namespace. A page has a process and an
+empty folder of its own; those with Spark share both, because a process holds one session, and a session takes
+long to start. Of the other blocks, each line that calls `calve` is run as a process, and each `make` target
+must exist.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -44,33 +47,66 @@ def commands() -> Iterator[str]:
                     yield command
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name)
+def has_spark(page: Path) -> bool:
+    return any("pyspark" in block for block in blocks(page, "python"))
+
+
+WITH_EXAMPLES = [page for page in PAGES if blocks(page, "python")]
+RUNNER = """
+import json, sys
+for page, examples in json.load(open(sys.argv[1], encoding="utf-8")):
+    namespace = {"__name__": "__main__"}
+    for number, example in enumerate(examples, start=1):
+        exec(compile(example, f"{page}, example {number}", "exec"), namespace)
+"""
+SESSION = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.host": "127.0.0.1",
+    "spark.master": "local[2]",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+"""What a page need not say, and would have a test take longer."""
+
+
+@pytest.mark.parametrize("page", [page for page in WITH_EXAMPLES if not has_spark(page)], ids=name)
 def test_the_examples_of_a_page_run(page, tmp_path):
     """In a process of its own: an example that leaves something open is not saved by the test's."""
-    script = "\n\n".join(
-        f"# {name(page)}, example {number}\n{block}"
-        for number, block in enumerate(blocks(page, "python"), start=1)
-    )
-    file = tmp_path / "examples.py"
-    file.write_text(script, "utf-8")
+    run_examples([page], tmp_path, os.environ)
+
+
+@pytest.mark.timeout(600)
+def test_the_examples_with_spark_run(tmp_path):
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    settings = "".join(f"{name} {value}\n" for name, value in SESSION.items())
+    (conf / "spark-defaults.conf").write_text(settings, "utf-8")
+    env = {**os.environ, "SPARK_CONF_DIR": str(conf), "PYSPARK_PYTHON": sys.executable}
+    pages = [page for page in WITH_EXAMPLES if has_spark(page)]
+    assert {name(page) for page in pages} >= {"README.md", "docs/spark.md"}
+    run_examples(pages, tmp_path, env)
+
+
+def run_examples(pages: list[Path], tmp_path: Path, env: Mapping[str, str]) -> None:
+    examples = tmp_path / "examples.json"
+    examples.write_text(json.dumps([(name(page), blocks(page, "python")) for page in pages]), "utf-8")
     folder = tmp_path / "folder"
     folder.mkdir()
-    result = subprocess.run(
-        [sys.executable, "-W", "error::ResourceWarning:calve", str(file)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    call = [sys.executable, "-W", "error::ResourceWarning:calve", "-c", RUNNER, str(examples)]
+    result = subprocess.run(call, cwd=folder, env=env, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
 
 
-def test_the_two_main_pages_have_examples():
+def test_the_main_pages_have_examples():
     """An empty list of examples would pass in silence."""
     assert len(blocks(ROOT / "README.md", "python")) >= 2
     assert len(blocks(ROOT / "docs" / "sink.md", "python")) >= 6
+    assert len(blocks(ROOT / "docs" / "spark.md", "python")) >= 6
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("command", sorted(set(commands())))
 def test_a_command_that_is_shown_works(command, tmp_path):
     env = {**os.environ, "TMPDIR": str(tmp_path)}

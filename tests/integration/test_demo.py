@@ -1,117 +1,220 @@
-"""`calve demo` as a person calls it: real processes, real kills, an exit code that tells the truth."""
+"""`calve demo` as a person calls it: real Spark, real kills, an exit code that tells the truth."""
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import shutil
 import subprocess
 import sys
+import uuid
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import calve.cli.app as app_module
 from calve import __version__
-from calve.cli import show
+from calve.cli import demo as demo_module
+from calve.cli import reading, show
 from calve.cli.app import app
-from calve.cli.demo import Compared, Demo, Outcome
+from calve.cli.demo import Compared, Demo, Kill, Outcome
+from calve.cli.feed import Feed
+from calve.cli.ledger import MINUTE, Ledger
 from calve.cli.main import main
 from calve.cli.runs import DemoFailed
 from tests.support.readers import duck_reader
 
-SMALL = ("--rows", "200", "--epochs", "4")
+SMALL = ("--rows", "200")
+MARK = "CALVE_TEST_MARK"
 
 
-def run_calve(*arguments: str, prelude: str = "") -> subprocess.CompletedProcess[str]:
-    call = (
-        f"{prelude}\nimport sys; sys.argv = ['calve', *sys.argv[1:]]; from calve.cli.main import main; main()"
-    )
-    return subprocess.run(
-        [sys.executable, "-c", call, *arguments], capture_output=True, text=True, check=False, timeout=100
-    )
+def run_calve(
+    *arguments: str, mark: str = "", folder: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, MARK: mark} | ({} if folder is None else {"TMPDIR": str(folder)})
+    call = [sys.executable, "-m", "calve.cli.main", *arguments]
+    return subprocess.run(call, env=env, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
-def kept():
-    """A demo that was kept."""
-    result = run_calve("demo", "--json", "--keep", *SMALL)
+def mark() -> str:
+    """In the environment of all processes of the demo that is kept."""
+    return uuid.uuid4().hex
+
+
+@pytest.fixture(scope="module", params=[1, pytest.param(3, marks=pytest.mark.nightly)])
+def kept(mark, request):
+    """A demo that was kept: killed once, or at each of the moments."""
+    result = run_calve("demo", "--json", "--keep", "--kills", str(request.param), *SMALL, mark=mark)
     assert result.returncode == 0, result.stderr
     outcome = json.loads(result.stdout)
     yield outcome
     shutil.rmtree(outcome["folder"])
 
 
-def test_the_demo_is_killed_twice_and_every_snapshot_equals_the_ledger(kept):
-    """P1, P2, P3: each epoch is one snapshot, in order, whatever was killed."""
-    assert kept["matches"]
-    assert [snapshot["epoch"] for snapshot in kept["snapshots"]] == [1, 2, 3, 4]
-    assert [snapshot["frontier"] for snapshot in kept["snapshots"]] == [2, 3, 4, 5]
-    assert {snapshot["total"] for snapshot in kept["snapshots"]} == {kept["total"]} == {200_000}
-    assert [kill["run"] for kill in kept["kills"]] == [1, 2]
-    # A kill meets a run in its epoch, or just after its commit: the next run goes on with one or the other.
-    assert all(kill["resumed_at"] - kill["epoch"] in (0, 1) for kill in kept["kills"])
-
-
-def test_the_demo_prints_its_snapshots_and_leaves_nothing_behind(tmp_path):
-    result = run_calve("demo", *SMALL, prelude=f"import tempfile; tempfile.tempdir = {str(tmp_path)!r}")
-    assert result.returncode == 0, result.stderr
-    assert "All 4 snapshots equal the ledger" in result.stdout
-    assert result.stdout.count("SIGKILL") == 2
-    assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith("calve-demo")] == []
-
-
-def test_the_demo_fails_where_a_snapshot_is_wrong():
-    """It compares what it read: a reader that loses a row is found out."""
-    lossy = (
-        "import calve.cli.demo as demo\n"
-        "read = demo.read_rows\n"
-        "demo.read_rows = lambda table, snapshot: read(table, snapshot).slice(1)\n"
+def outcome_of(kept: dict) -> Outcome:
+    return Outcome(
+        demo=Demo(**kept["demo"]),
+        folder=kept["folder"],
+        feed=Feed(**kept["feed"]),
+        total=kept["total"],
+        last_frontier=kept["last_frontier"],
+        metadata=kept["metadata"],
+        snapshots=[Compared(**snapshot) for snapshot in kept["snapshots"]],
     )
-    result = run_calve("demo", *SMALL, prelude=lossy)
-    assert result.returncode == 1
-    assert "The table is wrong" in result.stdout
 
 
-def test_a_demo_whose_table_lacks_an_epoch_or_has_one_twice_does_not_match(kept):
-    """P3: each snapshot alone may be right."""
-    snapshots = [Compared(**snapshot) for snapshot in kept["snapshots"]]
-    for wrong in (snapshots[1:], [*snapshots, snapshots[-1]], []):
-        assert not Outcome(Demo(epochs=4), "", snapshots=wrong).matches
-    assert Outcome(Demo(epochs=4), "", snapshots=snapshots).matches
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+class TestKept:
+    """What a demo that was kept shows."""
+
+    def test_the_driver_is_killed_and_every_snapshot_equals_the_ledger_as_of_its_frontier(self, kept):
+        """P1, P2, P3: batches tile the time, each is one snapshot, whatever was killed."""
+        assert kept["matches"]
+        assert {snapshot["total"] for snapshot in kept["snapshots"]} == {kept["total"]} == {200_000}
+        frontiers = [snapshot["frontier"] for snapshot in kept["snapshots"]]
+        assert frontiers == sorted(set(frontiers))
+        assert all(frontier % MINUTE == 0 for frontier in frontiers)
+        assert frontiers[-1] == kept["last_frontier"]
+        assert {snapshot["run"] for snapshot in kept["snapshots"]} >= {1, kept["demo"]["kills"] + 1}
+
+    def test_each_kill_met_a_commit(self, kept):
+        kills = kept["kills"]
+        assert [kill["run"] for kill in kills] == list(range(1, kept["demo"]["kills"] + 1))
+        assert len({kill["moment"] for kill in kills}) == len(kills)
+        # What was killed with its files closed and not committed is committed from the same files.
+        assert kills[0]["files_reused"] is not kills[0]["landed"]
+        assert kills[-1]["landed"] or len(kills) < 3
+
+    def test_no_process_of_it_is_left(self, kept, mark):
+        """Neither a driver that was killed, nor its JVM, nor a Python worker."""
+        assert kept["kills"]
+        left = []
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                if mark.encode() in (process / "environ").read_bytes():
+                    left.append((process / "cmdline").read_bytes())
+            except OSError:
+                continue  # it is gone, or not ours
+        assert left == []
+
+    def test_a_reader_that_loses_a_row_is_found_out(self, kept, monkeypatch):
+        """The demo compares what it read of each snapshot."""
+        feed = kept["feed"]
+        minutes = outcome_of(kept).demo.minutes
+        ledger = Ledger(200, minutes, (feed["latest"] // MINUTE - minutes + 1) * MINUTE)
+        outcome = outcome_of(kept)
+
+        def compare() -> bool:
+            outcome.snapshots = []
+            demo_module._compare(Path(kept["folder"]), outcome, ledger, [])
+            return outcome.matches
+
+        assert compare()
+        read = reading.read_rows
+        monkeypatch.setattr(demo_module, "read_rows", lambda table, snapshot: read(table, snapshot).slice(1))
+        assert not compare()
+
+    def test_a_table_that_lacks_a_batch_or_has_one_twice_does_not_match(self, kept):
+        """P3: each snapshot alone may be right."""
+        outcome = outcome_of(kept)
+        assert outcome.matches
+        snapshots = outcome.snapshots
+        for wrong in (
+            snapshots[1:],
+            snapshots[:-1],
+            [*snapshots, snapshots[-1]],
+            [*snapshots[:1], *snapshots[2:]],
+            [],
+        ):
+            outcome.snapshots = wrong
+            assert not outcome.matches
+
+    def test_the_command_that_it_prints_for_duckdb_works_as_it_is_printed(self, kept):
+        outcome = outcome_of(kept)
+        command = show.duckdb_command(outcome)
+        assert command in show.how_to_read(outcome)
+        ran = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stderr
+        assert str(kept["snapshots"][-1]["rows"]) in ran.stdout
+        assert str(kept["total"]) in ran.stdout
+
+    def test_duckdb_reads_every_snapshot_as_the_demo_did(self, kept):
+        """An engine that we did not write agrees with the demo's own reader."""
+        with duck_reader() as reader:
+            for snapshot in kept["snapshots"]:
+                query = show.duckdb_query(outcome_of(kept)).removesuffix(")")
+                seen = reader.connection.execute(
+                    f"{query}, snapshot_from_id = {snapshot['snapshot_id']}::UBIGINT)"
+                ).fetchone()
+                assert seen == (snapshot["rows"], snapshot["total"])
 
 
-def test_the_lines_that_it_prints_for_pyiceberg_work(kept):
-    line = printed(kept, "pyiceberg_line")
-    result = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-    assert "calve.frontier" in result.stdout
+@pytest.mark.parametrize("keep", [True, False])
+def test_the_demo_prints_what_it_found(keep):
+    start = 30_000_000 * MINUTE
+    kills = [
+        Kill(1, 4, "it wrote", landed=False, files_reused=True),
+        Kill(2, 5, "it told", landed=True, sent_again=True),
+        Kill(3, 6, "it wrote", landed=False, files_reused=False),
+    ]
+    right = Compared(7, 0, start, 1, 200, 200_000, 16, 812.4, matches=True)
+    wrong = Compared(8, start, start + MINUTE, 2, 199, 199_000, 16, None, matches=False)
+    feed = Feed(8, 900, 90, 30, start)
+    outcome = Outcome(Demo(200, 3, keep), "/tmp/x", feed, 200_000, start + MINUTE, kills=kills)
+    outcome.snapshots, outcome.waiting = [right, wrong], 12
+    text = shown(outcome)
+    assert "The table is wrong: 2 snapshots" in text
+    assert text.count("SIGKILL") == 3
+    assert "run 2 committed the files that were there, once" in text
+    assert "run 3 got it again, found it in the table" in text
+    assert "run 4 wrote it again" in text
+    assert f"{datetime.fromtimestamp(start // 1_000_000, UTC):%H:%M:%S}" in text
+    assert "812" in text
+    assert ("To read it with DuckDB" in text) is keep
+    outcome.kills = [replace(kills[1], sent_again=False)]
+    assert "run 3 went on with the next one" in shown(outcome)
+    outcome.snapshots = [right, replace(wrong, matches=True)]
+    assert "All 2 snapshots equal the ledger as of their frontier" in shown(outcome)
 
 
-@pytest.mark.engines
-def test_the_lines_that_it_prints_for_duckdb_work(kept):
-    with duck_reader() as reader:
-        count, total = reader.connection.execute(printed(kept, "duckdb_query")).fetchone()
-    assert count == kept["snapshots"][-1]["rows"]
-    assert total == kept["total"]
+def shown(outcome: Outcome) -> str:
+    console = Console(record=True, width=200, file=io.StringIO())
+    show.show_demo(outcome, console)
+    return console.export_text()
 
 
-def printed(kept: dict, line: str) -> str:
-    outcome = Outcome(Demo(keep=True), kept["folder"], metadata=kept["metadata"])
-    text: str = getattr(show, line)(outcome)
-    assert text in show.how_to_read(outcome).replace("\\[", "[")
-    return text
-
-
-def test_a_run_that_was_done_before_the_kill_is_not_called_killed():
-    """The demo begins again then, and says so when that does not help."""
-    slow = (
-        "import calve.cli.demo as demo, calve.cli.runs as runs\n"
-        "demo._ATTEMPTS_MAX = 2\n"
-        "runs.Moment.count = lambda *_: 0  # nothing is ever seen, so that runs end by themselves\n"
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_a_driver_that_fails_is_told_in_its_own_words(tmp_path):
+    """Nothing is kept of it, and the exit code says so."""
+    prelude = (
+        "import os, sys, calve.cli.demo as demo\n"
+        "deliver = demo.deliver\n"
+        "def wrong(ledger, folder):\n"
+        "    feed = deliver(ledger, folder)\n"
+        "    (folder / 'minute-0000.parquet').write_bytes(b'no Parquet')\n"
+        "    os.utime(folder / 'minute-0000.parquet', (1, 1))  # it is still the first\n"
+        "    return feed\n"
+        "demo.deliver = wrong\n"
+        "sys.argv = ['calve', *sys.argv[1:]]\n"
+        "from calve.cli.main import main; main()"
     )
-    result = run_calve("demo", *SMALL, prelude=slow)
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    call = [sys.executable, "-c", prelude, "demo", *SMALL]
+    result = subprocess.run(call, env=env, capture_output=True, text=True, check=False)
     assert result.returncode == 1
-    assert result.stderr.startswith("calve: NotKilled: ")
+    assert result.stderr.startswith(
+        "calve: DemoFailed: a run ended with exit code 1, not -9: bank.accounts: "
+    )
+    assert "minute-0000.parquet" in result.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_the_extra_one_line_says_what_to_install(monkeypatch):
@@ -124,10 +227,19 @@ def test_without_the_extra_one_line_says_what_to_install(monkeypatch):
     )
 
 
+def test_without_java_two_lines_say_what_to_install(monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    result = CliRunner().invoke(app, ["demo"])
+    assert result.exit_code == 1
+    assert result.stderr.startswith("calve: ConfigError: Spark runs on Java, and there is none\n  hint: ")
+    assert len(result.stderr.splitlines()) == 2
+
+
 def test_an_error_of_ours_is_said_in_words_without_a_traceback(monkeypatch):
-    def fail(_: Demo) -> Outcome:
+    def fail(*_: object) -> Outcome:
         raise DemoFailed("run 3 ended", hint="Try again.")
 
+    monkeypatch.setattr(app_module, "check_spark", lambda: None)
     monkeypatch.setattr(app_module, "run_demo", fail)
     result = CliRunner().invoke(app, ["demo"])
     assert result.exit_code == 1
@@ -135,12 +247,21 @@ def test_an_error_of_ours_is_said_in_words_without_a_traceback(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--rows", "1"), ("--epochs", "3"), ("--rows", "many"), ("--nonsense",)]
+    "arguments", [("--rows", "1"), ("--kills", "-1"), ("--kills", "51"), ("--rows", "many"), ("--nonsense",)]
 )
 def test_what_cannot_be_asked_is_refused_before_anything_starts(monkeypatch, arguments):
-    monkeypatch.setattr(app_module, "run_demo", lambda _: pytest.fail("it was started"))
+    monkeypatch.setattr(app_module, "run_demo", lambda *_: pytest.fail("it was started"))
     assert CliRunner().invoke(app, ["demo", *arguments]).exit_code == 2
 
 
 def test_the_command_says_its_version():
     assert CliRunner().invoke(app, ["--version"]).stdout == f"calve {__version__}\n"
+
+
+def test_a_command_line_that_is_printed_survives_the_shell(tmp_path):
+    """Whatever the folder is called."""
+    for name in ("plain", "with space", "dollar $HOME", 'quote "x"', "tick `x`", "bang!"):
+        said = subprocess.run(
+            f"printf %s {show.quote(name)}", shell=True, capture_output=True, text=True, check=True
+        )
+        assert said.stdout == name

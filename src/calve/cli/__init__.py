@@ -2,9 +2,12 @@
 
     main      the way in; says in one line what is missing
     app       the commands
-    demo      `calve demo`: a stream that is killed twice, and a table that is right all the same
-    runs      its processes, and the kills that meet them
-    ledger    what they stream, and the truth after each epoch
+    needs     what a command needs of the machine
+    demo      `calve demo`: a stream whose driver is killed, and a table that is right all the same
+    ledger    what is streamed, and the truth at any time
+    feed      how it arrives: late, twice, file by file
+    driver    a run: Spark and the pipeline, in a process of its own
+    runs      its parent's side, and the kills
     reading   the rows of a snapshot, with its deletes applied
     show      what was found, for a terminal
 

@@ -13,8 +13,10 @@ from rich.console import Console
 
 import calve
 from calve.cli.demo import Demo, run_demo
+from calve.cli.needs import check_spark
 from calve.cli.show import show_demo
 from calve.model.errors import CalveError
+from calve.runtime.spark.progress import TerminalLine
 
 app = typer.Typer(
     help="Streams of changes into Apache Iceberg tables, exactly once.",
@@ -44,11 +46,16 @@ def demo(
     keep: Annotated[bool, typer.Option(help="Leave the table there, and say how to read it.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
     rows: Annotated[int, typer.Option(min=10, max=1_000_000, help="Accounts in the ledger.")] = 2_000,
-    epochs: Annotated[int, typer.Option(min=4, max=500, help="Epochs to stream.")] = 8,
+    kills: Annotated[int, typer.Option(min=0, max=50, help="How often the driver is killed.")] = 1,
 ) -> None:
-    """Stream a ledger, kill the process twice, and compare every snapshot with the truth."""
+    """Stream a ledger through Spark, kill the driver, and compare every snapshot with the truth."""
+    line = TerminalLine()
     with _errors_in_words():
-        outcome = run_demo(Demo(accounts=rows, epochs=epochs, keep=keep))
+        check_spark()
+        try:
+            outcome = run_demo(Demo(accounts=rows, kills=kills, keep=keep), line.show)
+        finally:
+            line.show("")
     if as_json:
         typer.echo(json.dumps(outcome.to_json(), indent=2))
     else:

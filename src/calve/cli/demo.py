@@ -1,12 +1,12 @@
-"""The demo: a stream whose process is killed twice, and every snapshot compared with the truth.
+"""The demo: a stream on Spark whose driver is killed, and every snapshot compared with the truth.
 
-    run 1 ──epochs──▶ table      SIGKILL when the first file of an epoch appears
-    run 2 ──epochs──▶ table      SIGKILL when the first manifest of an epoch appears: its files are closed
-    run 3 ──epochs──▶ table      goes on to the end
-    then: every snapshot of the table == the ledger after that epoch, row by row, and its sum
+    ledger ─▶ feed: files, some changes late, some twice
+    run 1 ──micro-batches──▶ table      SIGKILL in the middle of a commit
+    run 2 ──micro-batches──▶ table      … as often as was asked for; the last run goes on to the end
+    then: every snapshot of the table == the ledger as of its frontier, row by row, and its sum
 
-Each run asks the table where to go on. The comparison reads the table's files, not what the runs said; only
-the milliseconds are theirs.
+Nobody tells a run where to go on: checkpoint and table do. The comparison reads the table's files, not what
+the runs said; only the milliseconds are theirs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,16 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
-from calve.cli.ledger import Ledger, owner_of
+from calve.cli.driver import CATALOG, FEED, NAMESPACE, SCRATCH, TABLE, WAREHOUSE
+from calve.cli.feed import Feed, deliver
+from calve.cli.ledger import MINUTE, Ledger, owner_of
 from calve.cli.reading import main_snapshots, read_rows
-from calve.cli.runs import BETWEEN, NAMESPACE, TABLE, WRITING, Moment, NotKilled, Run, start
+from calve.cli.runs import MOMENTS, Moment, Run, start
 from calve.config.catalog import EMBEDDED_FILE
 
-CATALOG = "calve"
-_ATTEMPTS_MAX = 5
-"""On a machine that is busy elsewhere a run may be done before it is killed: then the demo begins again."""
+_MINUTES_MIN = 8
+_MINUTES_A_RUN = 3
+"""A run tells of a micro-batch or two before it is killed in another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,35 +40,44 @@ class Demo:
     """What is asked of the demo."""
 
     accounts: int = 2_000
-    epochs: int = 8
+    kills: int = 1
     keep: bool = False
+
+    @property
+    def minutes(self) -> int:
+        """Of the ledger; each arrives as a micro-batch of its own."""
+        return max(_MINUTES_MIN, _MINUTES_A_RUN * (self.kills + 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """A SIGKILL that a run really got."""
+    """A SIGKILL that a run got."""
 
     run: int
-    epoch: int
-    """The one that it was at work on."""
+    micro_batch: int
+    """The one that it was at work on, as far as it had told."""
     moment: str
-    resumed_at: int = 0
-    """The first epoch that a later run committed."""
+    landed: bool = False
+    """The kill came after the commit."""
+    sent_again: bool = False
+    """Spark sent the micro-batch to the next run too."""
+    files_reused: bool = False
+    """The next run committed the files that this one had closed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A snapshot, and whether it equals the ledger after its epoch."""
+    """A snapshot, and whether it equals the ledger as of its frontier."""
 
     snapshot_id: int
-    epoch: int
+    lower: int
     frontier: int
     run: int
     rows: int
     total: int
     files: int
     milliseconds: float | None
-    """`None` where the run was killed before it could say."""
+    """Of its micro-batch; `None` where the run was killed before it could say."""
     matches: bool
 
 
@@ -75,108 +87,117 @@ class Outcome:
 
     demo: Demo
     folder: str
-    metadata: str = ""
+    feed: Feed
     total: int = 0
+    last_frontier: int = 0
+    """How far the table must come."""
+    waiting: int = 0
+    """Changes of the ledger after that: the delay is not over for them."""
+    metadata: str = ""
     seconds: float = 0.0
     kills: list[Kill] = field(default_factory=list)
     snapshots: list[Compared] = field(default_factory=list)
 
     @property
     def matches(self) -> bool:
-        """Every epoch is one snapshot, in order, and each is right."""
-        epochs = [snapshot.epoch for snapshot in self.snapshots]
-        return epochs == list(range(1, self.demo.epochs + 1)) and all(one.matches for one in self.snapshots)
+        """Every snapshot is right, they tile the ledger's time, and nothing that was closed is missing."""
+        bounds = [0, *(one.frontier for one in self.snapshots)]
+        tiled = all(one.lower == before for one, before in zip(self.snapshots, bounds, strict=False))
+        return tiled and bounds[-1] == self.last_frontier and all(one.matches for one in self.snapshots)
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "matches": self.matches}
 
 
-def run_demo(demo: Demo) -> Outcome:
-    """Stream, kill, go on, compare."""
+def run_demo(demo: Demo, say: Callable[[str], None] = lambda _: None) -> Outcome:
+    """Stream, kill, go on, compare; and say how far it is."""
     started = time.perf_counter()
-    attempts = 0
-    while True:
-        attempts += 1
-        folder = Path(tempfile.mkdtemp(prefix="calve-demo-"))
-        keep = False
-        try:
-            outcome = _try_demo(demo, folder)
-            outcome.seconds = time.perf_counter() - started
-            keep = demo.keep
-            return outcome
-        except NotKilled:
-            if attempts == _ATTEMPTS_MAX:
-                raise
-        finally:
-            if not keep:
-                shutil.rmtree(folder, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix="calve-demo-"))
+    keep = False
+    try:
+        outcome = _run(demo, folder, say)
+        outcome.seconds = time.perf_counter() - started
+        keep = demo.keep
+        return outcome
+    finally:
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
-def _try_demo(demo: Demo, folder: Path) -> Outcome:
-    outcome = Outcome(demo, str(folder))
-    took: dict[int, float] = {}
-    plan = ((1 + demo.epochs // 3, WRITING), (1 + 2 * demo.epochs // 3, BETWEEN))
-    for number, (epoch, moment) in enumerate(plan, start=1):
-        before = moment.count(folder, epoch)
-        run = start(demo.accounts, demo.epochs, folder)
-        run.kill_at(moment, epoch, folder, before)
-        outcome.kills.append(_kill_of(number, run, moment, epoch))
-        took |= run.took
-    last = start(demo.accounts, demo.epochs, folder)
-    last.finish()
-    _compare(demo, folder, outcome, took | last.took)
+def _run(demo: Demo, folder: Path, say: Callable[[str], None]) -> Outcome:
+    # It ends now, so that a frontier is minutes behind the clock, as it is with a source that is alive.
+    start_of_ledger = (time.time_ns() // 1000 // MINUTE - demo.minutes) * MINUTE
+    ledger = Ledger(demo.accounts, demo.minutes, start_of_ledger)
+    feed = deliver(ledger, folder / FEED)
+    outcome = Outcome(demo, str(folder), feed, ledger.total, feed.last_frontier)
+    outcome.waiting = sum(change.at >= feed.last_frontier for change in ledger.changes)
+    killed: list[tuple[Run, Moment]] = []
+    for number in range(1, demo.kills + 1):
+        moment = MOMENTS[(number - 1) % len(MOMENTS)]
+        with _started(folder, number, say) as run:
+            run.kill_at(moment, number * demo.minutes // (demo.kills + 1))
+        killed.append((run, moment))
+    with _started(folder, demo.kills + 1, say) as last:
+        last.finish()
+    shutil.rmtree(folder / SCRATCH)
+    runs = [*(run for run, _ in killed), last]
+    _compare(folder, outcome, ledger, runs)
+    outcome.kills = [_kill_of(number, killed, runs, outcome) for number in range(1, demo.kills + 1)]
     return outcome
 
 
-def _kill_of(number: int, run: Run, moment: Moment, epoch: int) -> Kill:
-    late = run.at_work_on != epoch
-    return Kill(number, run.at_work_on, "it was at work" if late else moment.words)
+def _started(folder: Path, number: int, say: Callable[[str], None]) -> Run:
+    say(f"run {number}: Spark starts …")
+    return start(folder, number, lambda progress: say(f"run {number}: {progress}"))
+
+
+def _kill_of(number: int, killed: list[tuple[Run, Moment]], runs: list[Run], outcome: Outcome) -> Kill:
+    run, moment = killed[number - 1]
+    assert run.progress is not None
+    told = run.progress.frontier or 0
+    micro_batch = run.at_work_on("progress" if moment.pattern is None else "")
+    landed = moment.pattern is None or any(
+        one.run == number and one.frontier > told for one in outcome.snapshots
+    )
+    after = next((one for one in runs[number].told if one.micro_batch == micro_batch), None)
+    reused = after is not None and after.batches_committed > 0 and "write" not in after.durations_ms
+    return Kill(number, micro_batch, moment.words, landed, after is not None, reused)
 
 
 # -- the comparison ------------------------------------------------------------------------------
 
 
-def _compare(demo: Demo, folder: Path, outcome: Outcome, took: dict[int, float]) -> None:
-    catalog = SqlCatalog(CATALOG, uri=f"sqlite:///{folder / EMBEDDED_FILE}", warehouse=folder.as_uri())
+def _compare(folder: Path, outcome: Outcome, ledger: Ledger, runs: list[Run]) -> None:
+    uri = f"sqlite:///{folder / WAREHOUSE / EMBEDDED_FILE}"
+    catalog = SqlCatalog(CATALOG, uri=uri, warehouse=(folder / WAREHOUSE).as_uri())
     try:
         table = catalog.load_table((NAMESPACE, TABLE))
     finally:
         catalog.close()
-    ledger = Ledger(demo.accounts)
-    outcome.metadata, outcome.total = table.metadata_location, ledger.total
-    epoch = 0
+    outcome.metadata = table.metadata_location
+    took = {one.last_snapshot_id: one for run in runs for one in run.told if one.batches_committed}
     for snapshot in main_snapshots(table):
-        frontier = int(_summary(snapshot)["calve.frontier"])
-        while epoch < frontier - 1:
-            ledger.next_epoch()
-            epoch += 1
-        outcome.snapshots.append(_compared(table, snapshot, ledger, epoch, took.get(epoch)))
-    outcome.kills = [_with_resumption(kill, outcome.snapshots) for kill in outcome.kills]
+        progress = took.get(snapshot.snapshot_id)
+        milliseconds = None if progress is None else progress.durations_ms["total"]
+        outcome.snapshots.append(_compared(table, snapshot, ledger, milliseconds))
 
 
-def _compared(table: Table, snapshot: Snapshot, ledger: Ledger, epoch: int, took: float | None) -> Compared:
+def _compared(table: Table, snapshot: Snapshot, ledger: Ledger, milliseconds: float | None) -> Compared:
     rows = read_rows(table, snapshot)
     seen = sorted(zip(*(rows[name].to_pylist() for name in ("account", "owner", "balance")), strict=True))
-    truth = [(account, owner_of(account), ledger.balances[account]) for account in sorted(ledger.balances)]
+    summary = {} if snapshot.summary is None else dict(snapshot.summary.additional_properties)
+    frontier = int(summary["calve.frontier"])
+    balances = ledger.before(frontier)
+    truth = [(account, owner_of(account), balances[account]) for account in sorted(balances)]
     total = sum(balance for _, _, balance in seen)
-    summary = _summary(snapshot)
     return Compared(
         snapshot_id=snapshot.snapshot_id,
-        epoch=epoch,
-        frontier=int(summary["calve.frontier"]),
+        lower=int(summary["calve.lower"]),
+        frontier=frontier,
         run=int(summary["calve.generation"]),
         rows=len(seen),
         total=total,
         files=sum(int(summary.get(name, "0")) for name in ("added-data-files", "added-delete-files")),
-        milliseconds=took,
+        milliseconds=milliseconds,
         matches=seen == truth and total == ledger.total,
     )
-
-
-def _with_resumption(kill: Kill, snapshots: list[Compared]) -> Kill:
-    later = [snapshot.epoch for snapshot in snapshots if snapshot.run > kill.run]
-    return replace(kill, resumed_at=min(later, default=0))
-
-
-def _summary(snapshot: Snapshot) -> dict[str, str]:
-    return {} if snapshot.summary is None else dict(snapshot.summary.additional_properties)

@@ -1,94 +1,96 @@
 """A small ledger: accounts and transfers between them. Money moves, and none is made or lost.
 
-    Ledger(accounts) ──epoch──▶ Entries (account, owner, balance, op) ──▶ the table
-                     └────────▶ the truth: every account's balance, and a sum that never changes
+    Ledger(accounts, minutes) ── changes, each at its time ──▶ feed.py, the table
+                              └─ before(frontier) ──▶ the truth: every account's balance, and a sum that
+                                                      never changes
 
-The first epoch opens all accounts. Every later one transfers money, opens some accounts with money of
-others, and closes some after their money went elsewhere: updates, inserts and deletes, several of one
-account in one epoch. From a seed: a run that starts again sends the same epochs again, as any source
-must be able to.
+First all accounts open at once. Then, all through its minutes, money is transferred, accounts open with money
+of others, and some close after their money went elsewhere: updates, inserts and deletes, several of one
+account in a minute. All changes of a transaction have one time, so that no frontier lies inside it: a table
+that shows half a transfer is wrong, and its sum tells.
+
+From a seed: the same arguments give the same ledger.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 
+MINUTE = 60_000_000
+"""In microseconds, as all times of the ledger."""
 OPENING_BALANCE = 1_000
 _SEED = 1912
-_TOUCHED_SHARE = 20
-"""About one account in so many is touched by an epoch."""
-_CLOSING_CHANCE = 0.6
+_TRANSACTIONS_SHARE = 20
+"""A minute has a transaction for so many accounts."""
+_CLOSING_CHANCE = 0.2
+_OPENING_CHANCE = 0.3
 
 
-@dataclass(slots=True)
-class Entries:
-    """Changes, column by column, in the order in which they happened."""
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of an account, and when."""
 
-    account: list[int] = field(default_factory=list)
-    owner: list[str] = field(default_factory=list)
-    balance: list[int] = field(default_factory=list)
-    op: list[str] = field(default_factory=list)
-
-    def add(self, account: int, balance: int, op: str) -> None:
-        self.account.append(account)
-        self.owner.append(owner_of(account))
-        self.balance.append(balance)
-        self.op.append(op)
+    at: int
+    account: int
+    balance: int
+    op: str
 
 
 class Ledger:
-    """The ledger after the epochs that were asked for so far."""
+    """All changes, in the order of their times, and what they amount to at any of them."""
 
-    def __init__(self, accounts: int) -> None:
-        self.balances: dict[int, int] = {}
+    def __init__(self, accounts: int, minutes: int, start: int) -> None:
         self.total = accounts * OPENING_BALANCE
-        self._accounts = accounts
-        self._next_account = 1
+        self.changes: list[Change] = []
         self._random = Random(_SEED)
+        self._balances: dict[int, int] = {}
+        self._next_account = 1
+        for _ in range(accounts):
+            self._open(start, OPENING_BALANCE)
+        transactions = minutes * max(4, accounts // _TRANSACTIONS_SHARE)
+        times = self._random.sample(range(start + 1, start + minutes * MINUTE), transactions)
+        for at in sorted(times):
+            self._transact(at)
 
-    def next_epoch(self) -> Entries:
-        """The changes of the next epoch; they are part of the ledger from then on."""
-        entries = Entries()
-        if not self.balances:
-            for _ in range(self._accounts):
-                self._open(entries, OPENING_BALANCE)
-            return entries
-        for _ in range(max(2, self._accounts // _TOUCHED_SHARE // 3)):
-            self._transfer(entries)
-            self._open_from_another(entries)
-            if self._random.random() < _CLOSING_CHANCE:
-                self._close_into_another(entries)
-        return entries
+    def before(self, frontier: int) -> dict[int, int]:
+        """The balances of open accounts after all changes before a time."""
+        balances: dict[int, int] = {}
+        for change in self.changes:
+            if change.at >= frontier:
+                break
+            if change.op == "delete":
+                del balances[change.account]
+            else:
+                balances[change.account] = change.balance
+        return balances
 
-    def _open(self, entries: Entries, balance: int) -> None:
+    def _transact(self, at: int) -> None:
+        one, other = self._two()
+        chance = self._random.random()
+        if chance < _CLOSING_CHANCE and len(self._balances) > 2:
+            rest = self._balances.pop(one)
+            self.changes.append(Change(at, one, 0, "delete"))
+            self._put(at, other, self._balances[other] + rest, "update")
+        elif chance < _CLOSING_CHANCE + _OPENING_CHANCE:
+            half = self._balances[one] // 2
+            self._put(at, one, self._balances[one] - half, "update")
+            self._open(at, half)
+        else:
+            amount = self._random.randint(0, self._balances[one])
+            self._put(at, one, self._balances[one] - amount, "update")
+            self._put(at, other, self._balances[other] + amount, "update")
+
+    def _open(self, at: int, balance: int) -> None:
         account, self._next_account = self._next_account, self._next_account + 1
-        self._put(entries, account, balance, "insert")
+        self._put(at, account, balance, "insert")
 
-    def _transfer(self, entries: Entries) -> None:
-        payer, payee = self._two()
-        amount = self._random.randint(0, self.balances[payer])
-        self._put(entries, payer, self.balances[payer] - amount, "update")
-        self._put(entries, payee, self.balances[payee] + amount, "update")
-
-    def _open_from_another(self, entries: Entries) -> None:
-        payer, _ = self._two()
-        amount = self.balances[payer] // 2
-        self._put(entries, payer, self.balances[payer] - amount, "update")
-        self._open(entries, amount)
-
-    def _close_into_another(self, entries: Entries) -> None:
-        closed, payee = self._two()
-        rest = self.balances.pop(closed)
-        entries.add(closed, 0, "delete")
-        self._put(entries, payee, self.balances[payee] + rest, "update")
-
-    def _put(self, entries: Entries, account: int, balance: int, op: str) -> None:
-        self.balances[account] = balance
-        entries.add(account, balance, op)
+    def _put(self, at: int, account: int, balance: int, op: str) -> None:
+        self._balances[account] = balance
+        self.changes.append(Change(at, account, balance, op))
 
     def _two(self) -> tuple[int, int]:
-        """Two different open accounts. There are always two: none is closed but after another was opened."""
+        """Two different open accounts. There are always two."""
         while True:
             first, second = self._pick(), self._pick()
             if first != second:
@@ -97,7 +99,7 @@ class Ledger:
     def _pick(self) -> int:
         while True:
             account = self._random.randrange(1, self._next_account)
-            if account in self.balances:
+            if account in self._balances:
                 return account
 
 

@@ -1,35 +1,38 @@
-"""The runs of the demo: processes that stream the ledger, and the kills that meet them.
+"""The runs of the demo: drivers as child processes, and the kills that meet them.
 
-    start ──fork──▶ stream ──"open", "committed"──▶ Run
-    kill_at ─── looks at the files ─── SIGKILL ────▶
+    start ──▶ driver.py ──"file", "progress", "stopped"──▶ Run
+    kill_at ── waits for a word ── SIGKILL to the driver and its JVM ──▶
 
-A run knows nothing of kills. Its parent looks at the table's folder, and kills as soon as a file shows
-how far the run is; where exactly the kill meets it is up to the machine. What is reported of a kill is
-what the run had said by then.
+A driver is killed as soon as its parent hears the word that shows how far it is; where exactly the kill meets
+it is up to the machine, and the table tells afterwards. Driver and JVM are one process group, and get the
+signal together: neither has time to tidy up for the other.
 """
 
 from __future__ import annotations
 
+import json
 import multiprocessing
+import os
 import signal
+import subprocess
 import sys
-import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Self
 
-import pyarrow as pa
-
-from calve.cli.ledger import Entries, Ledger
+from calve.cli.driver import SCRATCH
 from calve.model.errors import CalveError
-from calve.runtime.sink import IcebergSink
+from calve.runtime.spark.progress import SinkProgress
 
-NAMESPACE, TABLE = "demo", "accounts"
-_PIECES = 4
-"""An epoch is handed over in so many calls."""
-_PATIENCE_SECONDS = 50.0
-_POLL_SECONDS = 0.0002
+_PATIENCE_SECONDS = 300.0
+"""How long a run may say nothing."""
+_LOG_LINES = 8
+_NOT_INHERITED = ("PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_LOCAL_DIRS", "SPARK_REMOTE")
+"""What would make the demo's session another one than it asks for."""
 
 
 class DemoFailed(CalveError):
@@ -37,140 +40,138 @@ class DemoFailed(CalveError):
 
 
 class NotKilled(DemoFailed):
-    """A run was done before the kill reached it: the machine was busy elsewhere."""
+    """A run was done before the kill reached it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When to kill: a file of this pattern has appeared."""
+    """When to kill: the driver makes a file of this pattern, or tells that a batch is committed."""
 
     words: str
-    pattern: str
-    one_an_epoch: bool
-    """Every epoch leaves one such file; else the pattern names the epoch itself."""
+    pattern: str | None
 
-    def count(self, folder: Path, epoch: int) -> int:
-        """How many such files there are."""
-        return sum(1 for _ in (folder / NAMESPACE / TABLE).glob(self.pattern.format(upper=epoch + 1)))
+    def is_shown_by(self, event: str, run: Run) -> bool:
+        """Whether what a run has just told shows that it has come."""
+        if self.pattern is None:
+            return event == "progress" and run.progress is not None and run.progress.batches_committed > 0
+        return event == "file" and fnmatch(run.file, self.pattern)
 
 
-WRITING = Moment("it wrote its files", "data/**/{upper}/**/*.parquet", one_an_epoch=False)
-BETWEEN = Moment("it was between its files and the commit", "metadata/*-m0.avro", one_an_epoch=True)
+MANIFESTS = Moment("it wrote the manifests of its commit", "metadata/*-m0.avro")
+POINTER = Moment("it wrote the metadata that the catalog was to point at", "metadata/*.metadata.json")
+UNTOLD = Moment("its batch was in the table and Spark was about to write that down", None)
+MOMENTS = (MANIFESTS, POINTER, UNTOLD)
 
 
 @dataclass(slots=True)
 class Run:
-    """A process that streams, as its parent sees it."""
+    """A driver, as its parent sees it. Its process group ends with the `with` block at the latest."""
 
-    process: BaseProcess
+    process: subprocess.Popen[bytes]
     messages: Connection
-    resumed_at: int = 0
-    """The epoch with which the table told it to begin."""
-    took: dict[int, float] = field(default_factory=dict)
-    """Milliseconds of each epoch that it committed."""
+    log: Path
+    watch: Callable[[SinkProgress], None] = lambda _: None
+    told: list[SinkProgress] = field(default_factory=list)
+    """What became of each of its micro-batches."""
+    file: str = ""
+    """The file of the table that it made last."""
     error: str = ""
+    gone: bool = False
+    """It has said all that it will say."""
 
     @property
-    def at_work_on(self) -> int:
-        return max(self.took, default=self.resumed_at - 1) + 1
+    def progress(self) -> SinkProgress | None:
+        return self.told[-1] if self.told else None
 
-    def listen(self, seconds: float = 0.0) -> None:
-        """Take in what it has said."""
+    def hear(self, seconds: float | None = None) -> str | None:
+        """Take in the next thing that it says; which kind that is. `None`: it is gone, or has said nothing
+        for so long."""
         try:
-            while self.messages.poll(seconds):
-                match self.messages.recv():
-                    case ("open", int(frontier)):
-                        self.resumed_at = max(frontier, 1)
-                    case ("committed", int(epoch), float(milliseconds)):
-                        self.took[epoch] = milliseconds
-                    case ("failed", str(error)):
-                        self.error = error
-        except (EOFError, ConnectionError):
-            return  # it is gone, and has said all that it will say
+            if not self.messages.poll(seconds):
+                return None
+            event, text = json.loads(self.messages.recv_bytes())
+        except (EOFError, OSError):
+            self.gone = True  # its end of the pipe is closed, perhaps in the middle of a word
+            return None
+        match event:
+            case "progress":
+                self.told.append(SinkProgress.from_json(text))
+                self.watch(self.told[-1])
+            case "file":
+                self.file = text
+            case "stopped":
+                self.error = text
+        return str(event)
 
-    def kill_at(self, moment: Moment, epoch: int, folder: Path, before: int) -> None:
-        """SIGKILL when the moment has come; `before` is what it counted before the run."""
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        while not self.resumed_at and self._may_wait(deadline):
-            self.listen(0.01)
-        wanted = before + (epoch - self.resumed_at + 1 if moment.one_an_epoch else 1)
-        while moment.count(folder, epoch) < wanted and self._may_wait(deadline):
-            time.sleep(_POLL_SECONDS)
-        self.process.kill()
+    def kill_at(self, moment: Moment, micro_batch: int) -> None:
+        """SIGKILL when the moment has come in this micro-batch, or the first time after it."""
+        while (event := self.hear(_PATIENCE_SECONDS)) is not None:
+            if self.at_work_on(event) >= micro_batch and moment.is_shown_by(event, self):
+                self.kill()
+                break
         self._end(-signal.SIGKILL)
+
+    def at_work_on(self, event: str = "") -> int:
+        """The micro-batch that it is at work on, as far as it has told; -1 before it has told of any."""
+        if self.progress is None:
+            return -1
+        return self.progress.micro_batch + (event != "progress")
 
     def finish(self) -> None:
         """Let it stream to its end."""
-        while self.process.is_alive():
-            self.listen(0.05)
         self._end(0)
 
-    def _may_wait(self, deadline: float) -> bool:
-        return self.process.is_alive() and time.monotonic() < deadline
+    def kill(self) -> None:
+        """SIGKILL to the driver and its JVM. Python workers have groups of their own, and go with the JVM."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self.process.communicate()
+        self.messages.close()
 
     def _end(self, wanted: int) -> None:
-        self.process.join()
-        self.listen()
-        if self.process.exitcode == wanted:
+        while self.hear(_PATIENCE_SECONDS) is not None:
+            pass
+        if not self.gone:
+            raise DemoFailed(
+                f"a run said nothing for {_PATIENCE_SECONDS:.0f} s; the last was: {self._last_lines()}",
+                hint="Try again when the machine has less to do; if it stays so, it is a defect.",
+            )
+        code = self.process.wait()
+        if code == wanted:
             return
-        kind = NotKilled if self.process.exitcode == 0 else DemoFailed
+        kind = NotKilled if code == 0 else DemoFailed
         raise kind(
-            f"a run ended with exit code {self.process.exitcode}, not {wanted}. {self.error}".rstrip(),
-            hint="Try again with more --rows if it was too fast to be killed; anything else is a defect.",
+            f"a run ended with exit code {code}, not {wanted}: {self.error or self._last_lines()}",
+            hint="Try again with more --rows if it was done before it was killed; anything else is a defect.",
         )
 
+    def _last_lines(self) -> str:
+        lines = self.log.read_text("utf-8", errors="replace").splitlines()
+        return "\n".join(lines[-_LOG_LINES:]) or "it has left no word"
 
-def start(accounts: int, epochs: int, folder: Path) -> Run:
-    """A new run, in a process of its own."""
-    # A fork of this process, which has started no thread yet, is there at once; elsewhere a new one starts.
-    if sys.platform == "linux":
-        multiprocessing.set_start_method("fork", force=True)
+
+def start(folder: Path, number: int, watch: Callable[[SinkProgress], None]) -> Run:
+    """A new driver. What Spark itself says goes to a file."""
+    scratch, log = folder / SCRATCH, folder / f"run-{number}.log"
+    scratch.mkdir(exist_ok=True)
+    env = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
     receive, send = multiprocessing.Pipe(duplex=False)
-    process = multiprocessing.Process(target=stream, args=(accounts, epochs, folder, send))
-    process.start()
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "calve.cli.driver", str(folder), str(send.fileno())],
+            cwd=folder,
+            env={**env, "TMPDIR": str(scratch)},
+            stdin=subprocess.PIPE,  # never written to: it ends when this process does
+            stdout=out,
+            stderr=out,
+            pass_fds=[send.fileno()],
+            start_new_session=True,
+        )
     send.close()
-    return Run(process, receive)
-
-
-def stream(accounts: int, epochs: int, folder: Path, messages: Connection) -> None:
-    """What a run does: ask the table which epochs it has, and stream the others."""
-    try:
-        with IcebergSink.from_options(sink_options(folder)) as sink:
-            messages.send(("open", sink.frontier()))
-            ledger = Ledger(accounts)
-            for epoch in range(1, epochs + 1):
-                entries = ledger.next_epoch()
-                if sink.begin_epoch(epoch):
-                    for piece in _pieces(entries):
-                        sink.write_batch(piece)
-                result = sink.commit_epoch(epoch)
-                if not result.skipped:
-                    messages.send(("committed", epoch, result.milliseconds))
-    except CalveError as error:
-        messages.send(("failed", f"{type(error).__name__}: {error}"))
-        raise
-
-
-def sink_options(folder: Path) -> dict[str, object]:
-    """The demo's sink: SQLite and local files in one folder."""
-    return {
-        "namespace": NAMESPACE,
-        "table.name": TABLE,
-        "warehouse": str(folder),
-        "write.mode": "upsert",
-        "equality.delete.columns": "account",
-        "partition.spec": "bucket(4, account)",
-    }
-
-
-def _pieces(entries: Entries) -> list[pa.Table]:
-    table = pa.table(
-        {
-            "account": pa.array(entries.account, pa.int64()),
-            "owner": entries.owner,
-            "balance": pa.array(entries.balance, pa.int64()),
-            "_op": entries.op,
-        }
-    )
-    size = -(-table.num_rows // _PIECES)
-    return [table.slice(start, size) for start in range(0, table.num_rows, size)]
+    return Run(process, receive, log, watch)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.__main__ import NAMES
+from benchmarks.__main__ import NAMES, ON_SPARK, PLAIN
 from benchmarks.figure import Figure, at_least, at_most, report
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -24,12 +24,33 @@ def run_quick(*names: str) -> dict:
 
 @pytest.mark.timeout(300)
 def test_every_benchmark_runs_in_a_tiny_size_and_each_figure_has_its_target():
-    told = run_quick()
+    told = run_quick(*PLAIN)
     assert told["quick"] is True
-    assert tuple(told["figures"]) == NAMES
+    assert tuple(told["figures"]) == PLAIN
     for name, figures in told["figures"].items():
         assert any(figure["target"] for figure in figures), name
         assert all(figure["ours"] > 0 for figure in figures), name
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_a_benchmark_on_spark_runs_in_a_tiny_size():
+    check_on_spark("spark-files")
+
+
+@pytest.mark.nightly
+@pytest.mark.spark
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", sorted({*ON_SPARK} - {"spark-files"}))
+def test_every_benchmark_on_spark_runs_in_a_tiny_size(name):
+    check_on_spark(name)
+
+
+def check_on_spark(name: str) -> None:
+    figures = run_quick(name)["figures"][name]
+    assert all(figure["ours"] > 0 for figure in figures)
+    # A profile only tells; all others are held against something.
+    assert any(figure["target"] for figure in figures) is (name != "spark-profile")
 
 
 def test_a_benchmark_that_is_not_there_is_refused_with_those_that_are():

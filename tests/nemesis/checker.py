@@ -1,0 +1,261 @@
+"""The checker: every snapshot of a table against the source as of its frontier.
+
+    catalog.db ──pointer──▶ metadata.json ──snapshots──▶ DuckDB reads each ──▶ equal to the truth (P1, P3, P5)
+                                          ──main───────▶ batches tile, uppers grow (P2), once each (P3)
+                                          ──all, in the order of their sequence──▶ generations grow (P4)
+                                          ──tag────────▶ progress is there, and never goes back (P6)
+
+It knows neither calve nor PyIceberg: SQLite for the pointer, JSON for the metadata, an engine that we did
+not write for the rows. A snapshot is read once, when it is first seen, and compared once more at the end: a
+frontier that promised too much is found when what it missed has arrived.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.nemesis.kinds import Kind
+from tests.nemesis.source import Delivered, Row, difference, in_order
+
+NAMESPACE, TABLE = "ns", "t"
+SINK_ID = f"{NAMESPACE}.{TABLE}"
+QUARANTINE = f"{TABLE}__quarantine"
+CATALOG = "catalog.db"
+_TAG = f"calve-{SINK_ID}"
+
+
+class Violation(AssertionError):
+    """A promise is broken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A snapshot as it was read."""
+
+    snapshot_id: int
+    frontier: int
+    rows: list[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What the sink's tag says."""
+
+    frontier: int
+    generation: int
+    writer: str
+
+
+class Checker:
+    """What was seen of one table so far."""
+
+    def __init__(
+        self,
+        kind: Kind,
+        lake: Path,
+        delivered: Delivered,
+        duck: Any,
+        micro_batches: Callable[[], Sequence[Sequence[str]]],
+    ) -> None:
+        """`micro_batches`: the files of each of them, for kinds whose time is the micro-batch."""
+        self._kind, self._lake, self._delivered, self._duck = kind, lake, delivered, duck
+        self._micro_batches = micro_batches
+        self.seen: dict[int, Seen] = {}
+        self.newest_ms = 0
+        """The time of the last snapshot that was read: older ones may be expired."""
+        self._main: list[int] = []
+        self._batches: set[str] = set()
+        self._frontier = 0
+        self._claims: list[tuple[int, int, str]] = []
+        """Sequence number, generation and writer of every snapshot of the sink."""
+        self._tag = Progress(0, 0, "")
+
+    @property
+    def commits(self) -> int:
+        """Batches that are in the table."""
+        return len(self._batches)
+
+    def metadata(self, table: str = TABLE) -> dict[str, Any] | None:
+        """A table as its catalog shows it now; `None` before there is one."""
+        catalog = self._lake / CATALOG
+        if not catalog.exists():
+            return None
+        with sqlite3.connect(f"file:{catalog}?mode=ro", uri=True, timeout=30) as database:
+            try:
+                found = database.execute(
+                    "SELECT metadata_location FROM iceberg_tables WHERE table_name = ?", [table]
+                ).fetchone()
+            except sqlite3.OperationalError as error:
+                if "no such table" not in str(error):
+                    raise
+                return None
+        if found is None:
+            return None
+        return {**json.loads(_path(found[0]).read_bytes()), "location of metadata": found[0]}
+
+    def check(self) -> Progress:
+        """Look at all that is new, and say where the sink stands."""
+        metadata = self.metadata()
+        if metadata is None:
+            if self.seen:
+                raise Violation("the table is gone")
+            return self._tag
+        snapshots = sorted(metadata["snapshots"], key=lambda one: one["sequence-number"])
+        for snapshot in snapshots:
+            if snapshot["snapshot-id"] not in self.seen:
+                self._read(metadata, snapshot)
+                self.newest_ms = max(self.newest_ms, snapshot["timestamp-ms"])
+        self._check_generations(snapshots)
+        self._check_main(metadata)
+        self._check_progress(metadata)
+        if self._kind.quarantine:
+            self.check_quarantine(complete=False)
+        return self._tag
+
+    def check_quarantine(self, *, complete: bool) -> None:
+        """Rows that do not fit are in the table beside, each as often as it was delivered (P8)."""
+        metadata = self.metadata(QUARANTINE)
+        kept: Counter[int] = Counter()
+        if metadata is not None:
+            rows = self._duck.execute(f"SELECT row FROM iceberg_scan('{metadata['location of metadata']}')")
+            kept = Counter(json.loads(row)["serial"] for (row,) in rows.fetchall())
+        truth = self._delivered.misfits()
+        if kept - truth or (complete and truth - kept):
+            raise Violation(
+                f"P8: of {truth.total()} rows that do not fit, the quarantine has {kept.total()}; by serial "
+                f"number, too much {dict(kept - truth)}, lost {dict(truth - kept) if complete else '(open)'}"
+            )
+
+    def check_again(self) -> None:
+        """All that was seen, against all that has arrived since."""
+        for seen in self.seen.values():
+            self._compare(seen)
+
+    def expected_at_the_end(self) -> int:
+        """The frontier behind which everything is, once the stream has ended."""
+        if not self._kind.is_timed:
+            return len(self._micro_batches())
+        return self._delivered.beyond * self._kind.unit
+
+    def all_taken(self) -> bool:
+        """Whether Spark has planned every file that was delivered."""
+        return {name for names in self._micro_batches() for name in names} == set(self._delivered.files)
+
+    # ---------------------------------------------------------------- what each snapshot shows
+
+    def _read(self, metadata: dict[str, Any], snapshot: dict[str, Any]) -> None:
+        said = snapshot["summary"].get("calve.frontier")
+        parent = snapshot.get("parent-snapshot-id")
+        if said is None and parent is not None and parent not in self.seen:
+            raise Violation(f"snapshot {snapshot['snapshot-id']} of somebody else follows an unknown one")
+        frontier = int(said) if said is not None else (0 if parent is None else self.seen[parent].frontier)
+        columns = ", ".join(f'"{name}"' for name in self._kind.columns)
+        scan = (
+            f"iceberg_scan('{metadata['location of metadata']}', "
+            f"snapshot_from_id = {snapshot['snapshot-id']}::UBIGINT)"
+        )
+        rows = in_order(self._duck.execute(f"SELECT {columns} FROM {scan}").fetchall())
+        seen = Seen(snapshot["snapshot-id"], frontier, rows)
+        self._compare(seen)
+        self.seen[seen.snapshot_id] = seen
+
+    def _compare(self, seen: Seen) -> None:
+        truth = self._truth(seen.frontier)
+        if seen.rows != truth:
+            raise Violation(
+                f"P1: snapshot {seen.snapshot_id} with frontier {seen.frontier} differs from the source: "
+                + difference(seen.rows, truth)
+            )
+
+    def _truth(self, frontier: int) -> list[Row]:
+        if self._kind.is_timed:
+            # The first time at or after the frontier, in the stream's own unit.
+            return self._delivered.rows_before(-(-frontier // self._kind.unit))
+        return self._delivered.rows_of(self._micro_batches()[:frontier])
+
+    # ---------------------------------------------------------------- how they follow one another
+
+    def _check_generations(self, snapshots: Sequence[dict[str, Any]]) -> None:
+        """Once a run has claimed the sink, nothing of an older run follows (P4)."""
+        known = {claim[0] for claim in self._claims}
+        for snapshot in snapshots:
+            summary = snapshot["summary"]
+            if "calve.generation" in summary and snapshot["sequence-number"] not in known:
+                self._claims.append(
+                    (
+                        snapshot["sequence-number"],
+                        int(summary["calve.generation"]),
+                        summary["calve.writer"],
+                    )
+                )
+        self._claims.sort()
+        writers: dict[int, str] = {}
+        newest = 0
+        for sequence, generation, writer in self._claims:
+            if generation < newest:
+                raise Violation(
+                    f"P4: generation {generation} has a snapshot (sequence number {sequence}) after "
+                    f"generation {newest} had claimed the sink"
+                )
+            if writers.setdefault(generation, writer) != writer:
+                raise Violation(f"P4: two runs have generation {generation}")
+            newest = generation
+
+    def _check_main(self, metadata: dict[str, Any]) -> None:
+        by_id = {snapshot["snapshot-id"]: snapshot for snapshot in metadata["snapshots"]}
+        new = []
+        current = metadata.get("refs", {}).get("main", {}).get("snapshot-id")
+        while current is not None and current not in self._main:
+            if current not in by_id:
+                raise Violation(f"main leads to {current}, which was expired before it was seen")
+            new.append(by_id[current])
+            current = by_id[current].get("parent-snapshot-id")
+        if self._main and current != self._main[-1]:
+            raise Violation(f"main does not descend from {self._main[-1]}, where it was")
+        for snapshot in reversed(new):
+            self._main.append(snapshot["snapshot-id"])
+            if "calve.frontier" in snapshot["summary"]:
+                self._check_batch(snapshot)
+
+    def _check_batch(self, snapshot: dict[str, Any]) -> None:
+        summary = snapshot["summary"]
+        lower, upper = int(summary["calve.lower"]), int(summary["calve.frontier"])
+        if lower != self._frontier or upper <= lower:
+            raise Violation(
+                f"P2: snapshot {snapshot['snapshot-id']} is the batch [{lower}, {upper}), after frontier "
+                f"{self._frontier}"
+            )
+        if summary["calve.batch-id"] in self._batches:
+            raise Violation(f"P3: the batch [{lower}, {upper}) is in the table twice")
+        self._batches.add(summary["calve.batch-id"])
+        self._frontier = upper
+
+    def _check_progress(self, metadata: dict[str, Any]) -> None:
+        tag = metadata.get("refs", {}).get(_TAG)
+        if tag is None:
+            if self._tag.generation:
+                raise Violation("P6: the sink's tag is gone")
+            return
+        summary = next(
+            one["summary"] for one in metadata["snapshots"] if one["snapshot-id"] == tag["snapshot-id"]
+        )
+        now = Progress(
+            int(summary["calve.frontier"]), int(summary["calve.generation"]), summary["calve.writer"]
+        )
+        if now.frontier != self._frontier:
+            raise Violation(
+                f"P6: the tag says frontier {now.frontier}, and main has batches up to {self._frontier}"
+            )
+        if now.frontier < self._tag.frontier or now.generation < self._tag.generation:
+            raise Violation(f"P6: progress went back from {self._tag} to {now}")
+        self._tag = now
+
+
+def _path(location: str) -> Path:
+    return Path("/" + location.removeprefix("file:").lstrip("/"))
