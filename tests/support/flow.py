@@ -219,7 +219,9 @@ class Flow:
             return [row for _, row in changes]
         op = self.sink.get("op_column", "_op")
         if mode == "changelog":
-            log = [{**row, "_calve_op": _word(row.get(op)), "_calve_time": time} for time, row in changes]
+            log: list[Row] = [
+                {**row, "_calve_op": _word(row.get(op)), "_calve_time": time} for time, row in changes
+            ]
             if not self.sink.get("key"):
                 return log
             # With a key a change is one by key, time and op, however often it came.

@@ -63,7 +63,7 @@ class Quarantine:
         if len(self._kept) + rows.num_rows > self._plan.rows_max:
             raise BadRow(
                 f"more than {self._plan.rows_max} rows of a task do not fit; the last: {why.message}",
-                hint=f"{why.hint} The quarantine is for a few rows; its limit is on_bad_row('quarantine', rows_max=…).",
+                hint=f"{why.hint} The quarantine is for a few rows; its limit is rows_max of on_bad_row.",
             )
         for place in range(rows.num_rows):
             self._kept.append(self._entry(rows.slice(place, 1), why))

@@ -78,7 +78,7 @@ def application(
 class Job:
     """A folder of rows, and the table that they go to."""
 
-    def __init__(self, lake: Lake, folder: Path, table: str, mode: str, *, tasks: int = 2) -> None:
+    def __init__(self, lake: Lake, folder: Path, table: str, mode: str, *, files: int, tasks: int) -> None:
         self.lake, self.table, self.mode = lake, table, mode
         source = folder / "source"
         source.mkdir(parents=True)
@@ -91,7 +91,7 @@ class Job:
             "tasks": tasks,
             "schema": COLUMNS[mode],
             "source": source.as_uri(),
-            "files_per_trigger": FILES,
+            "files_per_trigger": files,
             "checkpoint": str(folder / "checkpoint"),
             "uri": f"sqlite:///{lake.catalog_file}",
             "warehouse": lake.warehouse,
@@ -141,12 +141,12 @@ def rows_of_file(mode: str, number: int) -> pa.Table:
 
 @pytest.fixture
 def job(lake: Lake, tmp_path: Path, table_name: str, request: pytest.FixtureRequest) -> Job:
-    mode, tasks = request.param
-    return Job(lake, tmp_path, table_name, mode, tasks=tasks)
+    mode, files, tasks = request.param
+    return Job(lake, tmp_path, table_name, mode, files=files, tasks=tasks)
 
 
 both_modes = pytest.mark.parametrize(
-    "job", [("append", 2), ("upsert", 2)], indirect=True, ids=lambda job: job[0]
+    "job", [("append", 2, 2), ("upsert", 2, 2)], indirect=True, ids=lambda job: job[0]
 )
 
 
@@ -188,7 +188,7 @@ class TestExecutors:
         job.check(duckdb)
         assert victim.path in job.orphans()
 
-    @pytest.mark.parametrize("job", [("upsert", 4)], indirect=True)
+    @pytest.mark.parametrize("job", [("upsert", FILES, 4)], indirect=True, ids=["upsert"])
     def test_shuffle_files_die_with_their_executor(self, application, cluster, gates, duckdb, job):
         """Two of four tasks have what they need and wait in their write. Then one executor dies, and what it
         had shuffled is gone: the other two tasks cannot fetch it, and the stage before is run again."""

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from tests.support.flow import Flow
 from tests.support.flow_kills import HALF_A_FILE, KINDS, MICRO_BATCHES, Reached, Scene, run
 from tests.support.readers import DuckReader
 

@@ -1,4 +1,4 @@
-"""Line: whatever is replayed, restored or begun anew, each row is placed once, or is late as it always was."""
+"""Line: whatever is replayed, restored or begun anew, a row is placed once, or is late as it always was."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ ACTS = st.lists(st.sampled_from(["go on", "die", "land and die", "restore", "beg
 def test_cases_12_13_and_66_every_row_is_in_its_batch_once_or_late_as_in_a_run_without_faults(
     sent, delay, interval, keyed, acts, pick
 ) -> None:
-    """Cases 5, 12, 13 and 66: a run dies before or after its commit, an older checkpoint is restored, or a new
+    """Cases 5, 12, 13, 66: a run dies before or after its commit, an older checkpoint is restored, or a new
     one reads everything again; at the end the table and the late rows are those of one undisturbed run."""
     policy = MintPolicy(interval, 0 if keyed else 3)
     ideal = Stream(sent, delay, policy)

@@ -40,7 +40,7 @@ def test_nulls_in_a_dictionary_make_a_required_column_optional_where_the_schema_
         commit(sink, 1, pa.table({"id": [2, 3], "v": hidden("b", None)}))
     table = warehouse.load()
     assert not table.schema().find_field("v").required
-    rows = [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}, {"id": 3, "v": None}]
+    rows: list[dict[str, object]] = [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}, {"id": 3, "v": None}]
     assert rows_of(table) == ordered(rows)
 
 

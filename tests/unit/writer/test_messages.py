@@ -60,9 +60,7 @@ def test_no_task_at_all_is_a_report_of_nothing() -> None:
 
 def test_a_row_that_was_refused_is_told_with_its_hint_and_the_first_one_stays() -> None:
     first, second = BadRow("row 7 of ä", hint="Fill it."), BadRow("row 9", hint="Drop it.")
-    whole = Report.of(
-        said(Report((closed("a"),), (), Counts(1), first), Report((), (), Counts(1), second))
-    )
+    whole = Report.of(said(Report((closed("a"),), (), Counts(1), first), Report((), (), Counts(1), second)))
     assert whole.refused is not None
     assert (whole.refused.message, whole.refused.hint) == ("row 7 of ä", "Fill it.")
 
@@ -85,7 +83,7 @@ def test_a_file_s_message_that_was_cut_is_refused() -> None:
 
 
 def test_spark_is_told_the_same_columns_that_tasks_send() -> None:
-    assert SPARK_SCHEMA == ", ".join(f"{field.name} {field.type}" for field in SCHEMA)
+    assert ", ".join(f"{field.name} {field.type}" for field in SCHEMA) == SPARK_SCHEMA
 
 
 def test_case_61_messages_are_json() -> None:

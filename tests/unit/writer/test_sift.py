@@ -92,10 +92,14 @@ def test_without_a_quarantine_the_first_bad_row_ends_it_and_is_shown() -> None:
 
 
 def test_rows_before_the_bad_one_are_handed_on_first() -> None:
-    handed = []
-    with pytest.raises(BadRow):
+    handed: list[int] = []
+
+    def hand_on() -> None:
         for table in sift(numbers(9), Reader({5}), Misfits()):
-            handed += table["n"].to_pylist()
+            handed.extend(table["n"].to_pylist())
+
+    with pytest.raises(BadRow):
+        hand_on()
     assert handed == [0, 1, 2, 3, 4]
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -191,7 +192,7 @@ def test_every_row_is_late_a_replay_or_in_the_one_batch_that_its_time_says(
     folder = tmp_path_factory.mktemp("task")
     lower = max(closed, committed)
     edges = [lower, *sorted(bound for bound in bounds if bound > lower), 60]
-    slots = list(zip(edges, edges[1:], strict=False))
+    slots = list(pairwise(edges))
     schema = pa.schema(COLUMNS)
     quarantine = QuarantinePlan(write_plan(folder, QUARANTINED), Batch(0, 1), 7, 1000)
     plan = task_plan(
@@ -200,7 +201,7 @@ def test_every_row_is_late_a_replay_or_in_the_one_batch_that_its_time_says(
     )  # fmt: skip
     changes = [(number, "v", time, "") for number, time in enumerate(sorted(times))]
     places = [0, *sorted(cut for cut in cuts if cut < len(changes)), len(changes)]
-    report = run(plan, *(rows(*changes[a:b], op=False) for a, b in zip(places, places[1:], strict=False)))
+    report = run(plan, *(rows(*changes[a:b], op=False) for a, b in pairwise(places)))
 
     def fate(time: int) -> str:
         if estimated:  # below what was closed it was never seen before; the table's own time is a replay
@@ -460,14 +461,16 @@ def arriving():
             first = number * rows
             ids = pa.array([(first + n) * 7919 % keys for n in range(rows)], pa.int64())
             yield pa.RecordBatch.from_pydict({
-                "id": ids, "v": pa.array([filler] * rows), "lsn": pa.array(range(first, first + rows), pa.int64()),
+                "id": ids, "v": pa.array([filler] * rows),
+                "lsn": pa.array(range(first, first + rows), pa.int64()),
                 "_op": pa.array(["u"] * rows), TIME_COLUMN: pa.array([slot] * rows, pa.int64()),
             })
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 report = Report.of((row["kind"], row["body"]) for b in run_task(task, arriving()) for row in b.to_pylist())
 after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 data = sum(file.record_count for file in report.files if file.kind.value == "data")
-print((after - before) // 1024, report.counts.rows, data, sum(p.is_file() for p in (folder / "spill").rglob("*")))
+left = sum(p.is_file() for p in (folder / "spill").rglob("*"))
+print((after - before) // 1024, report.counts.rows, data, left)
 """
 
 

@@ -135,7 +135,11 @@ def test_case_61_an_outbox_that_was_cut_is_refused_wherever_that_was() -> None:
 
 @pytest.mark.parametrize(
     "was, is_now",
-    [('"record_count":1', '"record_count":2'), ('"upper":"10"', '"upper":"11"'), ('"schema-id":3', '"schema-id":4')],
+    [
+        ('"record_count":1', '"record_count":2'),
+        ('"upper":"10"', '"upper":"11"'),
+        ('"schema-id":3', '"schema-id":4'),
+    ],
 )
 def test_case_61_an_outbox_that_was_changed_is_refused(was: str, is_now: str) -> None:
     text = to_text([READY])
@@ -144,7 +148,9 @@ def test_case_61_an_outbox_that_was_changed_is_refused(was: str, is_now: str) ->
         from_text(text.replace(was, is_now), "outbox")
 
 
-@pytest.mark.parametrize("head", ["null", "[]", '{"version":2}', '{"version":1}', "x", '{"version":1,"schema":7}'])
+@pytest.mark.parametrize(
+    "head", ["null", "[]", '{"version":2}', '{"version":1}', "x", '{"version":1,"schema":7}']
+)
 def test_an_outbox_that_is_none_is_refused(head: str) -> None:
     with pytest.raises(BadMessage):
         from_text(head + "\n", "outbox")
