@@ -379,7 +379,7 @@ def test_a_quarantine_has_its_limit_and_then_the_job_ends(tmp_path: Path) -> Non
     plan = task_plan(UPSERT, [(0, 10)], upsert_plan(tmp_path), times=line(0), quarantine=quarantine)
     with pytest.raises(BadRow, match="more than 2 rows") as refused:
         run(plan, rows(*((number, "a", 5, "x") for number in range(5))))
-    assert "bad.rows.max" in refused.value.hint
+    assert "rows_max of on_bad_row" in refused.value.hint
 
 
 def test_a_row_that_no_batch_holds_is_a_defect_and_not_lost(tmp_path: Path) -> None:

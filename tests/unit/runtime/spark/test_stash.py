@@ -182,6 +182,28 @@ def test_case_63_prune_leaves_what_a_later_generation_wrote() -> None:
     assert f"calve/stash/{manifest(2, generation=3).name}" in files.texts
 
 
+def test_what_killed_runs_left_without_a_name_goes_with_the_first_commit_of_the_next() -> None:
+    left = [
+        "calve/outbox/3-a.jsonl",
+        "calve/outbox/4-b.jsonl",
+        "calve/segments/2-c/part",
+        "calve/segments/4-d/part",
+    ]
+    mine = segment("1-e")
+    files = MemoryFiles(dict.fromkeys([*left, f"{mine.path}/part", "calve/outbox/notes"], "x"))
+    stash = Stash(files)
+    kept = manifest(4, follows=None, segments=(mine,))
+    stash.save(kept)
+    stash.prune(kept, generation=1)
+    # The others are of this micro-batch: a run that claims from now on may have written them.
+    assert [name for name in left if name in files.texts] == [left[1], left[3]]
+    assert f"{mine.path}/part" in files.texts
+    assert "calve/outbox/notes" in files.texts
+    files.texts["calve/outbox/3-late.jsonl"] = "x"
+    stash.prune(kept, generation=1)
+    assert "calve/outbox/3-late.jsonl" in files.texts, "once a run: listing a folder may cost"
+
+
 @pytest.mark.parametrize("writes_left", range(6))
 def test_killed_while_it_prunes_the_next_prune_ends_it(writes_left: int) -> None:
     a, b = segment("a"), segment("b")
@@ -288,8 +310,14 @@ def test_case_11_killed_again_and_again_every_row_is_placed_once(
             continue
     assert table.rows == list(range(micro_batches - 2))
     # What a kill kept from being deleted goes with the next commit.
-    run.micro_batch(micro_batches)
-    assert len(files.names("calve/stash")) == 2
+    last = Run(files.again(), table)
+    last.begin()
+    last.micro_batch(micro_batches)
+    assert len(last.files.names("calve/stash")) == 2
+    named = {one.path for one in last.stash.before(micro_batches + 1).segments}  # type: ignore[union-attr]
+    kept = {f"calve/segments/{name}" for name in last.files.names("calve/segments")}
+    before = {one.path for one in last.stash.before(micro_batches).segments}  # type: ignore[union-attr]
+    assert kept == named | before
 
 
 @given(st.lists(st.sampled_from(["old", "new"]), min_size=4, max_size=24), st.integers(0, 4))
