@@ -80,6 +80,7 @@ def _cluster(wanted: bool, folder: Path) -> Iterator[Cluster | None]:
 
 def _end(number: int, _: FrameType | None) -> None:
     """SIGTERM ends it as ctrl-c does: drivers are ended first."""
+    _say(f"ended by signal {number}")
     sys.exit(128 + number)
 
 

@@ -32,6 +32,9 @@ def _twice(names: Sequence[str], act: str = "") -> list[str]:
     return [f"{name}{act}: {when}" for name in names for when in ("about to", "done")]
 
 
+_AT_THE_FIRST_START = _twice(["table: create", "catalog: create table"])
+_AT_THE_START = (*_AT_THE_FIRST_START, *_twice(["claim", "stash: read"]))
+
 TASK_STEPS = (
     *_twice([TASK]),
     *(f"{TASK}: {file}: {when}" for file in _TASK_FILES for when in ("half written", "closed")),
@@ -57,6 +60,8 @@ def kill_at_a_step(round: Round) -> None:
     """SIGKILL at a named step, in a driver's first micro-batch or in a later one."""
     random = round.random
     step = _least_killed_at(round)
+    if step in _AT_THE_START and round.driver is not None:
+        round.kill(round.driver, "at a random moment")
     fresh = round.driver is None
     driver = round.driver or round.pool.take()
     nth = 1 if random.random() < 0.6 else random.randrange(2, 6)
@@ -277,7 +282,8 @@ def others_at_work(others: Others) -> Fault:
 def _least_killed_at(round: Round) -> str:
     """A step at which the fewest drivers were killed so far."""
     kills, missed = round.tally.kills, round.tally.missed
-    steps = [step for step in round.steps if (round.kind.name, step) not in missed]
+    gone = _AT_THE_FIRST_START if round.checker.seen else ()
+    steps = [step for step in round.steps if (round.kind.name, step) not in missed and step not in gone]
     fewest = min(kills[step] for step in steps)
     return round.random.choice([step for step in steps if kills[step] == fewest])
 

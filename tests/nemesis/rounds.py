@@ -14,7 +14,7 @@ from tests.nemesis import spark_logs
 from tests.nemesis.checker import Checker, Progress, Violation
 from tests.nemesis.driver import Job
 from tests.nemesis.kinds import Kind
-from tests.nemesis.processes import PATIENCE_S, Driver, Pool
+from tests.nemesis.processes import PATIENCE_S, Driver, Patience, Pool
 from tests.nemesis.source import Delivered, Source
 
 _BACKLOG_FILES = 4
@@ -115,10 +115,10 @@ class Round:
 
     def feed(self, driver: Driver, is_so: Callable[[], bool], timeout_s: float = PATIENCE_S) -> bool:
         """Bring more of the stream until something is so; False if the driver ended or took too long."""
-        deadline = time.monotonic() + timeout_s
+        patience = Patience(timeout_s)
         fed, done = 0, driver.micro_batches
         while not is_so():
-            if not driver.is_alive or time.monotonic() > deadline:
+            if not driver.is_alive or patience.left() <= 0:
                 return is_so()
             if fed - (driver.micro_batches - done) < _BACKLOG_FILES:
                 self.deliver()

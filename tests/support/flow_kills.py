@@ -163,10 +163,11 @@ class _Standing:
     def query(self, spark: Any, scene: Scene) -> None:
         """Run a scene. It returns only if its step was never reached."""
         self._free.acquire()
-        if scene.kill_at is not None and HALF_A_FILE in scene.kill_at:
-            threading.Thread(target=self._listen, args=(scene,), daemon=True).start()
         try:
-            scene.flow(spark).run()
+            flow = scene.flow(spark)
+            if flow.transform is not None:
+                threading.Thread(target=self._listen, args=(scene,), daemon=True).start()
+            flow.run()
         except BaseException as error:  # noqa: BLE001 - the test is told, whatever it was
             self.reached[scene.folder].error = f"{type(error).__name__}: {error}"[:2000]
         self._done()

@@ -12,9 +12,10 @@ import json
 import os
 import select
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 MODULE = "gate_daemon"
 MODULE_FOLDER = Path(__file__).parent / "executor"
@@ -34,9 +35,9 @@ class Arrived:
 
 
 class Gate:
-    """A step at which so many writes are held, or fail."""
+    """A step of a table's writes at which so many are held, or fail."""
 
-    def __init__(self, folder: Path, step: str, *, fails: bool, places: int, host: str | None) -> None:
+    def __init__(self, folder: Path, wanted: Mapping[str, Any]) -> None:
         made = folder.parent.with_name(f"gate-{folder.name}")  # elsewhere, until it is whole
         made.mkdir()
         for name in ("arrived", "go"):
@@ -44,9 +45,8 @@ class Gate:
         # Open at both ends: a worker never waits for the test to look, nor sees an end.
         self._arrived = os.open(made / "arrived", os.O_RDWR | os.O_NONBLOCK)
         self._go = os.open(made / "go", os.O_RDWR)
-        self._places = places
+        self._places = int(wanted["places"])
         self._said = b""
-        wanted = {"step": step, "fails": fails, "places": places, "host": host}
         (made / "wanted").write_text(json.dumps(wanted), encoding="utf-8")
         made.rename(folder)
 
@@ -86,13 +86,14 @@ class Gates:
             "spark.executorEnv.CALVE_TEST_GATES": str(self._folder / "gates"),
         }
 
-    def hold(self, step: str, *, places: int = 1, host: str | None = None) -> Gate:
-        """So many writes wait at the step, on this host; others pass."""
-        return self._make(step, fails=False, places=places, host=host)
+    def hold(self, table: str, step: str, *, places: int = 1, host: str | None = None) -> Gate:
+        """So many writes of a table wait at the step, on this host; others pass. The table is named, because
+        a task that lost to its twin may still be at work for the one before."""
+        return self._make(table, step, fails=False, places=places, host=host)
 
-    def fail(self, step: str, *, places: int = 1) -> Gate:
-        """So many writes fail at the step, as on a broken disk; others pass."""
-        return self._make(step, fails=True, places=places, host=None)
+    def fail(self, table: str, step: str, *, places: int = 1) -> Gate:
+        """So many writes of a table fail at the step, as on a broken disk; others pass."""
+        return self._make(table, step, fails=True, places=places, host=None)
 
     def close(self) -> None:
         """Let all go on that still wait."""
@@ -100,8 +101,8 @@ class Gates:
             gate.open()
             gate.close()
 
-    def _make(self, step: str, *, fails: bool, places: int, host: str | None) -> Gate:
+    def _make(self, table: str, step: str, **more: object) -> Gate:
         folder = self._folder / "gates" / f"{len(self._made):03d}"
-        gate = Gate(folder, step, fails=fails, places=places, host=host)
+        gate = Gate(folder, {"table": table, "step": step, **more})
         self._made.append(gate)
         return gate

@@ -172,7 +172,7 @@ class TestExecutors:
     @both_modes
     def test_a_task_that_fails_is_run_again(self, application, gates, duckdb, job):
         """The disk fails twice, when a file was written and is not closed."""
-        broken = gates.fail("written", places=2)
+        broken = gates.fail(job.table, "written", places=2)
         assert application.ask("write", **job.words) == "written"
         failed = {broken.arrived().path for _ in range(2)}
         job.check(duckdb)
@@ -180,7 +180,7 @@ class TestExecutors:
 
     @both_modes
     def test_an_executor_is_killed_in_a_write(self, application, cluster, gates, duckdb, job):
-        held = gates.hold("written")
+        held = gates.hold(job.table, "written")
         told = application.tell("write", **job.words)
         victim = held.arrived(told.ended)
         kill(cluster, application, victim.executor)
@@ -192,7 +192,7 @@ class TestExecutors:
     def test_shuffle_files_die_with_their_executor(self, application, cluster, gates, duckdb, job):
         """Two of four tasks have what they need and wait in their write. Then one executor dies, and what it
         had shuffled is gone: the other two tasks cannot fetch it, and the stage before is run again."""
-        held = gates.hold("created", places=2)
+        held = gates.hold(job.table, "created", places=2)
         told = application.tell("write", **job.words)
         victim, survivor = held.arrived(told.ended), held.arrived(told.ended)
         assert victim.host != survivor.host
@@ -213,7 +213,7 @@ class TestTwins:
     @both_modes
     def test_of_speculative_twins_one_counts(self, application, gates, duckdb, job):
         """A task is slow on one host; its twin on the other overtakes it."""
-        slow = gates.hold("written", host=WORKER_HOSTS[1])
+        slow = gates.hold(job.table, "written", host=WORKER_HOSTS[1])
         told = application.tell("write", **job.words)
         loser = slow.arrived(told.ended)
         assert told.answer() == "written"

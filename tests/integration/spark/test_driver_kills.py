@@ -7,6 +7,7 @@ every row is there once, and rows that do not fit are in quarantine once. Cases 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.flow import Flow
 from tests.support.flow_kills import HALF_A_FILE, KINDS, MICRO_BATCHES, Reached, Scene, run
 from tests.support.readers import DuckReader
 
@@ -53,6 +55,8 @@ APPEND = {
     "1 stash manifest: write: done 0": 3,
     "2 SQL: commit: done 0": 4,
 }
+LAST = 1000
+LAST_UPPER = {"timed": 998, "numbered": MICRO_BATCHES + 1, "append": 996}
 DAILY = {"timed": TIMED, "numbered": NUMBERED, "append": APPEND}
 AGAIN = {
     # Killed at the first step of these, then, in the run that recovers from that, at the second.
@@ -100,26 +104,24 @@ def check_goes_on(spark: Any, duckdb: DuckReader, scene: Scene) -> None:
     with flow.catalog() as catalog:
         left = catalog.table_exists(("ns", flow.table)) and flow.check(duckdb, without=bad)
     # A last micro-batch that closes all that waits, and shows whether it still does.
-    flow.put({"id": 99, "v": "last", "lsn": 1000, "_op": "u"})
+    flow.put({"id": 99, "v": "last", "lsn": LAST, "_op": "u"})
     flow.run()
     bounds = flow.check(duckdb, without=bad)
     assert not left or bounds[: len(left)] == left
-    assert bounds[-1][1] == (
-        MICRO_BATCHES + 1 if scene.kind == "numbered" else 998 // 6 * 6 + 2 * (scene.kind != "append")
-    )
-    assert flow.truth_at(bounds[-1][1], bad) == flow.truth_at(997, bad)
+    assert bounds[-1][1] == LAST_UPPER[scene.kind]
+    assert flow.truth_at(bounds[-1][1], bad) == flow.truth_at(LAST, bad)
     if bad:
         quarantine = flow.lake.load("t__quarantine").scan().to_arrow().to_pylist()
         assert [(row["micro_batch"], "the key is null" in row["reason"]) for row in quarantine] == [(1, True)]
-    assert len(flow.stash()) == 2, "what a kill kept from being deleted goes with the next commit"
-    named = {
-        text.split("/")[2]
-        for text in flow.stash_texts().values()
-        for text in text.split('"')
-        if "calve/" in text
-    }
+    check_tidy(flow)
+
+
+def check_tidy(flow: Flow) -> None:
+    """What kills kept from being deleted, and what they left without a name, went with the last commit."""
+    assert len(flow.stash()) == 2
+    named = set(re.findall(r"calve/(?:outbox|segments)/([^\"]+)", " ".join(flow.stash_texts().values())))
     kept = {path.name for kind in ("outbox", "segments") for path in (flow.place / "calve" / kind).glob("*")}
-    assert named <= kept
+    assert kept == named
 
 
 def steps_of(daily: Mapping[str, Mapping[str, int]]) -> Iterator[Any]:

@@ -44,11 +44,10 @@ def step(name: str, path: str) -> None:
         folder = os.path.join(GATES, gate)
         with open(os.path.join(folder, "wanted"), encoding="utf-8") as file:
             wanted = json.load(file)
-        if (
-            wanted["step"] == name
-            and wanted["host"] in (None, HOST)
-            and takes_place(folder, wanted["places"])
-        ):
+        here = (
+            wanted["step"] == name and wanted["host"] in (None, HOST) and wanted["table"] in path.split("/")
+        )
+        if here and takes_place(folder, wanted["places"]):
             arrived = {"pid": os.getpid(), "executor": executor(), "host": HOST, "path": path}
             say(os.path.join(folder, "arrived"), json.dumps(arrived) + "\n")
             if wanted["fails"]:

@@ -33,7 +33,7 @@ from calve.runtime.rows import reading_of
 from calve.runtime.spark.files import CheckpointFiles
 from calve.runtime.spark.frame import Clockwork, Survey, column, read_segments, run_tasks, write_segment
 from calve.runtime.spark.slots import Slots
-from calve.runtime.spark.stash import Manifest, Segment
+from calve.runtime.spark.stash import SEGMENTS, Manifest, Segment
 from calve.runtime.spark.target import Target
 from calve.table.build import Ready
 from calve.writer.messages import Counts, Report
@@ -248,7 +248,7 @@ class Timed:
         frame = work.frame.where(clockwork.is_change()).where(clockwork.from_on(line.placed))
         if mark is not None:
             frame = frame.drop(column(mark))
-        path = f"calve/segments/{work.number}-{uuid.uuid4().hex}"
+        path = f"{SEGMENTS}/{work.number}-{uuid.uuid4().hex}"
         return write_segment(frame, path, files.uri(path))
 
 

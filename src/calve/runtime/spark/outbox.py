@@ -20,7 +20,7 @@ from pyiceberg.schema import Schema
 from calve.model.batch import Batch
 from calve.model.errors import BadMessage, Diverged
 from calve.model.file import FileClosed
-from calve.runtime.spark.stash import Files
+from calve.runtime.spark.stash import OUTBOX, Files
 from calve.table.build import Ready
 from calve.table.premises import Premises, SchemaState
 
@@ -36,7 +36,7 @@ class Outboxes:
 
     def put(self, micro_batch: int, batches: Sequence[Ready]) -> str:
         """Keep batches in their order; the name of the outbox. Their files have one schema."""
-        name = f"calve/outbox/{micro_batch}-{uuid.uuid4().hex}.jsonl"
+        name = f"{OUTBOX}/{micro_batch}-{uuid.uuid4().hex}.jsonl"
         self._files.write_new(name, to_text(batches))
         self._known[name] = tuple(batches)
         return name

@@ -2,8 +2,8 @@
 
     <checkpoint>/calve/
         stash/0000000007-3-0.json     the manifest of micro-batch 7, by generation 3, its first attempt
-        outbox/…                      batches whose files are closed (outbox.py)
-        segments/7-3-<uuid>/…         rows whose batch is not closed yet, Parquet written by Spark
+        outbox/7-<uuid>.jsonl         batches whose files are closed (outbox.py)
+        segments/7-<uuid>/…           rows whose batch is not closed yet, Parquet written by Spark
 
 A manifest is written when all that it names is there, and before anything of it is committed: after a
 crash the micro-batch that Spark sends again finds it, and commits what is ready instead of writing it again.
@@ -12,7 +12,8 @@ driver that was fenced may still write manifests, but under its own generation, 
 chain (case 63).
 
 The last micro-batch that was committed and the one before it are kept: Spark sends the last one again, and
-its rows are placed from the state before it. Segments and outboxes go when no kept manifest names them.
+its rows are placed from the state before it. Segments and outboxes go when no kept manifest names them; what
+runs that were killed left without a name goes with the first commit of the next.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from calve.model.errors import Diverged
 
 _VERSION = 1
 _FOLDER = "calve/stash"
+OUTBOX, SEGMENTS = "calve/outbox", "calve/segments"
+"""Names in them begin with the number of a micro-batch."""
 _TIMES = ("frontier", "closed", "placed", "interval", "published")
 
 
@@ -136,6 +139,7 @@ class Stash:
 
     def __init__(self, files: Files) -> None:
         self._files = files
+        self._swept = False
         self._manifests = [self._load(name) for name in files.names(_FOLDER) if name.endswith(".json")]
 
     def before(self, micro_batch: int) -> Manifest | None:
@@ -173,11 +177,25 @@ class Stash:
         ]
         stays = [one for one in self._manifests if one not in goes]
         used = frozenset[str]().union(*(one.uses for one in stays))
-        for name in sorted(frozenset[str]().union(*(one.uses for one in goes)) - used):
+        goners = frozenset[str]().union(*(one.uses for one in goes))
+        if not self._swept:
+            goners |= self._left_behind(kept.micro_batch)
+            self._swept = True
+        for name in sorted(goners - used):
             self._files.delete(name)
         for one in goes:  # last: a crash in between leaves the names of what is to be deleted
             self._files.delete(f"{_FOLDER}/{one.name}")
         self._manifests = stays
+
+    def _left_behind(self, micro_batch: int) -> frozenset[str]:
+        """What micro-batches before this one have in the folders. Runs that were killed left files there
+        which no manifest names. A run that claims from now on has names of later micro-batches."""
+        return frozenset(
+            f"{folder}/{name}"
+            for folder in (OUTBOX, SEGMENTS)
+            for name in self._files.names(folder)
+            if name.partition("-")[0].isdecimal() and int(name.partition("-")[0]) < micro_batch
+        )
 
     def _of(self, micro_batch: int) -> list[Manifest]:
         return [one for one in self._manifests if one.micro_batch == micro_batch]
