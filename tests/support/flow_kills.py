@@ -114,12 +114,13 @@ def run(scenes: list[Scene], log: Path) -> dict[str, Reached]:
         child.stdin.write(json.dumps(job) + "\n")
         child.stdin.flush()
         told = child.stdout.readline()
+        ended = child.poll()
     finally:
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
     if not told:
-        raise AssertionError(f"the child ended by itself:\n{log.read_text()[-3000:]}")
+        raise AssertionError(f"the child ended by itself ({ended}):\n{log.read_text()[-3000:]}")
     return {folder: Reached(**one) for folder, one in json.loads(told).items()}
 
 

@@ -24,7 +24,7 @@ from tests.support.lake import NAMESPACE, Lake
 from tests.support.readers import DuckReader
 from tools.venvs import executor
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(600)]
 
 FILES = 4
 ROWS = 2_000

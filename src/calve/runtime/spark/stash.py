@@ -13,7 +13,7 @@ chain (case 63).
 
 The last micro-batch that was committed and the one before it are kept: Spark sends the last one again, and
 its rows are placed from the state before it. Segments and outboxes go when no kept manifest names them; what
-runs that were killed left without a name goes with the first commit of the next.
+runs that were killed left without a name goes with the first commits of the next.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Stash:
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        self._swept = False
+        self._sweeps_left = 2  # the first commit may be of the micro-batch that a killed run was at
         self._manifests = [self._load(name) for name in files.names(_FOLDER) if name.endswith(".json")]
 
     def before(self, micro_batch: int) -> Manifest | None:
@@ -178,9 +178,9 @@ class Stash:
         stays = [one for one in self._manifests if one not in goes]
         used = frozenset[str]().union(*(one.uses for one in stays))
         goners = frozenset[str]().union(*(one.uses for one in goes))
-        if not self._swept:
+        if self._sweeps_left:
             goners |= self._left_behind(kept.micro_batch)
-            self._swept = True
+            self._sweeps_left -= 1
         for name in sorted(goners - used):
             self._files.delete(name)
         for one in goes:  # last: a crash in between leaves the names of what is to be deleted
