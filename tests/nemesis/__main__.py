@@ -20,6 +20,7 @@ from random import Random
 from types import FrameType
 
 from tests.nemesis.checker import Violation
+from tests.nemesis.driver import jvm_dies_with_us
 from tests.nemesis.kinds import KINDS
 from tests.nemesis.nemesis import Nemesis, Plan, report
 from tests.support.cluster import Cluster, standalone_cluster
@@ -44,6 +45,7 @@ def main() -> int:
     plan = Plan(arguments.seed, arguments.seconds, kinds, arguments.round_seconds, verbose=arguments.verbose)
     # Procedures of another engine that lose against the sink are expected.
     logging.getLogger("SQLQueryContextLogger").disabled = True
+    jvm_dies_with_us()
     spark = start_session(folder / "spark")
     keep = True
     try:

@@ -96,9 +96,23 @@ def main() -> None:
 
 
 def session(start: Start) -> Any:
-    """The session. Its JVM gets the same word of the kernel as this process."""
-    import pyspark.java_gateway as gateway
+    """The session of a driver."""
     from pyspark.sql import SparkSession
+
+    jvm_dies_with_us()
+    builder = SparkSession.builder.appName("nemesis")
+    for name, value in {**SETTINGS, **start.settings}.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    import calve  # noqa: F401 - while it waits, not when it is needed
+
+    return spark
+
+
+def jvm_dies_with_us() -> None:
+    """Let the JVM that Spark starts next be killed when this process is gone, even if it is stopped."""
+    import pyspark.java_gateway as gateway
 
     popen = gateway.Popen
 
@@ -110,14 +124,6 @@ def session(start: Start) -> Any:
         return popen(command, preexec_fn=prepare, **named)
 
     gateway.Popen = dying
-    builder = SparkSession.builder.appName("nemesis")
-    for name, value in {**SETTINGS, **start.settings}.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    import calve  # noqa: F401 - while it waits, not when it is needed
-
-    return spark
 
 
 def run(spark: Any, job: Job, folder: Path, events: Events) -> None:
