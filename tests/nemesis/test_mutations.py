@@ -1,6 +1,6 @@
 """Proof that the tests can see: each promise of the pipeline is broken on purpose, and a story ends badly.
 
-The stories themselves and a few mutations are for every day; `make mutations` runs all of them.
+A few mutations and their stories are for every day; `make mutations` runs all of them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,16 @@ def duck() -> Iterator[Any]:
         yield reader.connection
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
+_DAILY = {mutation.story for mutation in MUTATIONS if mutation.daily}
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        pytest.param(story, id=story.name, marks=() if story.tell in _DAILY else (pytest.mark.nightly,))
+        for story in STORIES
+    ],
+)
 def test_a_story_ends_well_on_code_that_keeps_its_promises(
     story: Story, spark: Any, duck: Any, tmp_path: Path
 ) -> None:

@@ -34,7 +34,7 @@ def duck() -> Iterator[Any]:
 def test_a_driver_that_is_killed_again_and_again_leaves_a_table_that_is_right(
     spark: Any, duck: Any, tmp_path: Path
 ) -> None:
-    plan = Plan(SEED, seconds=45, kinds=("upsert-maximum",), faults_max=6)
+    plan = Plan(SEED, seconds=30, kinds=("upsert-maximum",), faults_max=6)
     nemesis = Nemesis(plan, tmp_path, duck, spark)
     tally = nemesis.run()
     print(report(nemesis))

@@ -21,7 +21,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from calve.config.parquet import Count
 from calve.config.settings import Settings
-from calve.config.sink import ColumnName, Mode, Place, SinkConfig
+from calve.config.sink import ColumnName, Delivery, Mode, Place, SinkConfig
 from calve.model.errors import BadKey, ConfigError
 from calve.model.time import TIME_MAX
 
@@ -202,6 +202,11 @@ def _check_columns(config: StreamConfig) -> None:
 
 
 def _check_rest(config: StreamConfig) -> None:
+    if config.sink.delivery is Delivery.AT_LEAST_ONCE:
+        raise ConfigError(
+            "delivery 'at-least-once' is of a sink without Spark: a stream is written exactly once, always",
+            hint="Leave 'delivery.guarantee' out.",
+        )
     if "bad_rows_max" in config.model_fields_set and config.on_bad_row is BadRows.FAIL:
         raise ConfigError(
             "bad_rows_max has no effect where the first bad row stops the query",

@@ -99,6 +99,7 @@ def test_marks_and_ops_are_no_data_and_partitions_and_times_are():
         (UPSERT, MAXIMUM | {"time_column": "lsn"}, BadKey, "begins with 'ts'"),
         (UNORDERED, MAXIMUM, BadKey, "begins with None"),
         (CHANGELOG.replace(sequence_by="lsn"), MAXIMUM, BadKey, "begins with 'lsn'"),
+        (APPEND.replace(delivery="at-least-once"), {}, ConfigError, "exactly once"),
         (APPEND, {"bad_rows_max": 5}, ConfigError, "no effect"),
         (APPEND, {"on_bad_row": "quarantine", "bad_rows_max": 0}, ConfigError, "bad_rows_max"),
         (APPEND, {"on_bad_row": "skip"}, ConfigError, "'fail' or 'quarantine'"),

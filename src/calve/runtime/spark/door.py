@@ -17,6 +17,7 @@ Not here: what the words mean together (said.py, config), what can be refused (c
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -158,6 +159,7 @@ class StreamWriter(Builder):
         except BaseException:
             catalog.close()
             raise
+        weakref.finalize(pipeline, catalog.close)  # Spark lets go of it some time after the query's end
         register(query.id, pipeline.reporter)
         _log.info("query %s writes %s", query.id, asked.config)
         return query
