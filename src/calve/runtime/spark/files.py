@@ -60,6 +60,24 @@ _HINTS = {
 _HINT = "Nothing was committed by this. Mend the checkpoint's file system, then start the query again."
 
 
+class _Java:
+    """The classes that are called. Each is looked up once: Py4J asks the JVM for every part of its name."""
+
+    def __init__(self, jvm: Any, gateway: Any) -> None:
+        self.path = jvm.org.apache.hadoop.fs.Path
+        self.file_util = jvm.org.apache.hadoop.fs.FileUtil
+        self.array_seq = jvm.scala.collection.immutable.ArraySeq
+        self.reader = jvm.java.io.InputStreamReader
+        self.string_writer = jvm.java.io.StringWriter
+        self.utf_8 = jvm.java.nio.charset.StandardCharsets.UTF_8
+        self.file = jvm.java.io.File
+        self.files = jvm.java.nio.file.Files
+        self.channel = jvm.java.nio.channels.FileChannel
+        self.no_links = gateway.new_array(jvm.java.nio.file.LinkOption, 0)
+        self.to_read = gateway.new_array(jvm.java.nio.file.OpenOption, 1)
+        self.to_read[0] = jvm.java.nio.file.StandardOpenOption.READ
+
+
 class CheckpointFiles:
     """Text files by relative name below one folder. May be used by several threads."""
 
@@ -70,11 +88,11 @@ class CheckpointFiles:
                 "readers take for a pattern",
                 hint="Use a checkpointLocation without them.",
             )
-        self._jvm = spark._jvm
         self._gateway = spark.sparkContext._gateway
         self._root = root
         with self._failures("open", ""):
-            path = self._jvm.org.apache.hadoop.fs.Path(root)
+            self._java = _Java(spark._jvm, self._gateway)
+            path = self._java.path(root)
             fs = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
             if is_instance_of(self._gateway, fs, "org.apache.hadoop.fs.ChecksumFileSystem"):
                 # Checksums of local files lie beside them and would be left behind by a link; and only the
@@ -97,9 +115,9 @@ class CheckpointFiles:
     def write_new(self, name: str, text: str) -> None:
         """Create a file with this text. A name that exists is refused, and its file stays as it is."""
         path = self._path(name)
-        temporary = self._jvm.org.apache.hadoop.fs.Path(
-            path.getParent(), f".{path.getName()}.{uuid.uuid4().hex}.tmp"
-        )
+        folder, _, last = name.rpartition("/")
+        beside = f"{folder}/" if folder else ""
+        temporary = self._java.path(self._folder, f"{beside}.{last}.{uuid.uuid4().hex}.tmp")
         with self._failures("write", name):
             if self._fs.exists(path):
                 raise self._taken(name)
@@ -118,8 +136,8 @@ class CheckpointFiles:
             if found is None:
                 return []
             # One text for all: each look into a Java array is a call of its own.
-            paths = self._jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(found)
-            joined = self._jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(paths).mkString("\0")
+            paths = self._java.file_util.stat2Paths(found)
+            joined = self._java.array_seq.unsafeWrapArray(paths).mkString("\0")
             whole = joined.split("\0") if joined else []
             if whole == [path.toString()]:  # what Hadoop answers for a file
                 raise StoreError(f"{whole[0]} is a file, not a folder", hint="Use a checkpoint of its own.")
@@ -140,9 +158,8 @@ class CheckpointFiles:
         try:
             # As text and not as bytes: bytes cross in base64, three times as slow. The decoder refuses what
             # is not UTF-8, where Java by itself would put a question mark.
-            decoder = self._jvm.java.nio.charset.StandardCharsets.UTF_8.newDecoder()
-            whole = self._jvm.java.io.StringWriter()
-            self._jvm.java.io.InputStreamReader(stream, decoder).transferTo(whole)
+            whole = self._java.string_writer()
+            self._java.reader(stream, self._java.utf_8.newDecoder()).transferTo(whole)
             return str(whole.toString())
         finally:
             stream.close()
@@ -159,7 +176,7 @@ class CheckpointFiles:
     def _give_name(self, temporary: Any, path: Any, name: str) -> None:
         try:
             if self._local:
-                self._jvm.java.nio.file.Files.createLink(self._on_disk(path), self._on_disk(temporary))
+                self._java.files.createLink(self._on_disk(path), self._on_disk(temporary))
                 self._sync(path.getParent())
                 return
             renamed = self._fs.rename(temporary, path)
@@ -192,21 +209,18 @@ class CheckpointFiles:
         if not self._local:
             return not self._fs.exists(path)
         # Java's older calls say "not there" also of a file in a folder that may not be searched.
-        no_option = self._gateway.new_array(self._jvm.java.nio.file.LinkOption, 0)
-        return bool(self._jvm.java.nio.file.Files.notExists(self._on_disk(path), no_option))
+        return bool(self._java.files.notExists(self._on_disk(path), self._java.no_links))
 
     def _sync(self, folder: Any) -> None:
         """Bring a local folder's entries to the disk."""
-        options = self._gateway.new_array(self._jvm.java.nio.file.OpenOption, 1)
-        options[0] = self._jvm.java.nio.file.StandardOpenOption.READ
-        channel = self._jvm.java.nio.channels.FileChannel.open(self._on_disk(folder), options)
+        channel = self._java.channel.open(self._on_disk(folder), self._java.to_read)
         try:
             channel.force(True)
         finally:
             channel.close()
 
     def _on_disk(self, path: Any) -> Any:
-        return self._jvm.java.io.File(path.toUri().getPath()).toPath()
+        return self._java.file(path.toUri().getPath()).toPath()
 
     def _path(self, name: str) -> Any:
         if not all(map(_NAME.fullmatch, name.split("/"))):
@@ -214,7 +228,7 @@ class CheckpointFiles:
                 f"{name!r} is not the name of a file below {redact(self._root)}",
                 hint="Names are relative, without '..', without a leading dot and without any of :{}[]*?\\.",
             )
-        return self._jvm.org.apache.hadoop.fs.Path(self._folder, name)
+        return self._java.path(self._folder, name)
 
     # ---------------------------------------------------------------- errors
 
