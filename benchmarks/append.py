@@ -77,7 +77,8 @@ def _write_epoch(sink: IcebergSink, tables: list[pa.Table]) -> None:
 
 def _write_file(path: Path, tables: list[pa.Table]) -> None:
     schema = tables[0].schema
-    with pq.ParquetWriter(path, schema, **parquet_options(schema, FileSettings())) as writer:
+    # No dictionary: no value comes twice, which the sink finds out by a sample.
+    with pq.ParquetWriter(path, schema, **parquet_options(FileSettings(), [])) as writer:
         for table in tables:
             writer.write_table(table, row_group_size=table.num_rows)
 

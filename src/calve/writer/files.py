@@ -22,6 +22,7 @@ from calve.model.batch import Batch
 from calve.model.errors import BadRow, SchemaMismatch, SinkState
 from calve.model.file import FileClosed, FileKind, PartitionValue
 from calve.store.base import Store
+from calve.writer.dictionary import chosen
 from calve.writer.metrics import field_id, footer_metrics, leaves, split_offsets
 from calve.writer.order import in_order
 from calve.writer.parquet import OpenFile
@@ -29,7 +30,7 @@ from calve.writer.paths import new_file_path
 from calve.writer.plan import FILE_BYTES_MAX, WritePlan
 from calve.writer.rolling import Roller
 
-_FOOTER_BYTES_PER_LEAF = 120
+_FOOTER_BYTES_PER_LEAF = 96
 _STATISTIC_BYTES_MAX = 4096
 
 
@@ -63,6 +64,7 @@ class FileWriter:
         self._file: OpenFile | None = None
         self._last: pa.Table | None = None
         self._sorted = True
+        self._dictionary: list[str] | None = None
         self._closed: list[FileClosed] = []
         self._files = 0
         self._ended = False
@@ -144,7 +146,7 @@ class FileWriter:
             self._write_group(roller, self._held.take(wanted, rows_max))
 
     def _write_group(self, roller: Roller, group: pa.Table) -> None:
-        file = self._file or self._new_file()
+        file = self._file or self._new_file(group)
         if self._last is not None and not in_order(self._sort, self._last, group):
             self._sorted = False
         if self._sort:
@@ -154,11 +156,14 @@ class FileWriter:
         file.write(group)
         roller.wrote(arrow_bytes, file.position - before)
 
-    def _new_file(self) -> OpenFile:
+    def _new_file(self, first: pa.Table) -> OpenFile:
         path = new_file_path(self._plan, self._batch, self._worker, self._kind, self._partition, self._files)
         self._files += 1
         self._last, self._sorted = None, True
-        self._file = OpenFile(path, self._store.create(path), self._schema, self._plan.settings)
+        settings = self._plan.settings
+        if self._dictionary is None:
+            self._dictionary = chosen(settings.dictionary, self._schema, first)
+        self._file = OpenFile(path, self._store.create(path), self._schema, settings, self._dictionary)
         return self._file
 
     def _end_file(self, roller: Roller) -> None:

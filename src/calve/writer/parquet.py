@@ -19,17 +19,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from calve.model.errors import StoreError
-from calve.writer.metrics import NanCounter, leaves
+from calve.writer.metrics import NanCounter
 from calve.writer.plan import FileSettings
 
-_CHUNK_ROWS_MIN = 4096
+_CHUNK_ROWS_MIN = 1024
 """Chunks of fewer rows on average are joined before they are written: each costs a call per column."""
 
 
 class OpenFile:
     """A Parquet file that is being written. It owns the stream that it is given, and closes it."""
 
-    def __init__(self, path: str, sink: pa.NativeFile, schema: pa.Schema, settings: FileSettings) -> None:
+    def __init__(
+        self, path: str, sink: pa.NativeFile, schema: pa.Schema, settings: FileSettings, dictionary: list[str]
+    ) -> None:
+        """`dictionary` are the leaves that get one, by their paths."""
         self.path = path
         self.rows = 0
         self.groups = 0
@@ -38,7 +41,7 @@ class OpenFile:
         """The footer, once it is written."""
         self._sink = sink
         try:
-            self._writer = pq.ParquetWriter(sink, schema, **parquet_options(schema, settings))
+            self._writer = pq.ParquetWriter(sink, schema, **parquet_options(settings, dictionary))
         except (OSError, StoreError):
             with suppress(OSError, StoreError):
                 sink.close()
@@ -72,14 +75,8 @@ class OpenFile:
             self._sink.close()
 
 
-def parquet_options(schema: pa.Schema, settings: FileSettings) -> dict[str, object]:
-    """pyarrow's options for the settings. Dictionaries are asked for by top-level column."""
-    dictionary: bool | list[str]
-    if isinstance(settings.dictionary, bool):
-        dictionary = settings.dictionary
-    else:
-        chosen = set(settings.dictionary)
-        dictionary = [leaf.path for leaf in leaves(schema) if schema.field(leaf.steps[0]).name in chosen]
+def parquet_options(settings: FileSettings, dictionary: list[str]) -> dict[str, object]:
+    """pyarrow's options for the settings."""
     return {
         "version": "2.6",
         "compression": settings.compression,

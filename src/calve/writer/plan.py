@@ -52,7 +52,7 @@ class FileSettings:
     row_group_rows_max: int = 1024 * 1024
     row_group_bytes: int = 16 * 1024 * 1024  # of Arrow memory, gathered before a row group is written
     page_bytes: int = 1024 * 1024
-    dictionary: bool | tuple[str, ...] = True  # True, False, or the columns that get one
+    dictionary: bool | tuple[str, ...] = True  # where it pays, nowhere, or the columns that get one
     dictionary_bytes_max: int = 1024 * 1024
     compression: str = "zstd"
     compression_level: int | None = 3

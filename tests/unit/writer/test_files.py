@@ -130,7 +130,7 @@ SHAPES: list[tuple[Callable[[int], pa.Table], int, int]] = [
     (noise, 3_000, 256 * KB),
     (noise, 12_000, 4 * MB),
     (numbers, 60_000, 256 * KB),
-    (numbers, 150_000, 4 * MB),
+    (numbers, 200_000, 4 * MB),
     (counter, 1_500_000, 256 * KB),
     (counter, 3_000_000, 1 * MB),
     (wide, 6_000, 256 * KB),

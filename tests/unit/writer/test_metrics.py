@@ -42,7 +42,9 @@ def measure(
     table: pa.Table, modes: dict[int, ColumnMode] | None = None, group_rows: int = 1 << 20
 ) -> tuple[ColumnMetrics, pq.FileMetaData]:
     nans = NanCounter(table.schema)
-    writer = pq.ParquetWriter(io.BytesIO(), table.schema, **parquet_options(table.schema, FileSettings()))
+    writer = pq.ParquetWriter(
+        io.BytesIO(), table.schema, **parquet_options(FileSettings(), table.column_names)
+    )
     for start in range(0, table.num_rows, group_rows):
         group = table.slice(start, group_rows)
         nans.count(group)

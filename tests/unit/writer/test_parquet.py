@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from calve.store import LocalStore
-from calve.writer.parquet import OpenFile, parquet_options
+from calve.writer.dictionary import chosen as chosen_dictionary
+from calve.writer.parquet import OpenFile
 from calve.writer.plan import FileSettings
 
 
@@ -19,12 +20,14 @@ def field(name: str, kind: pa.DataType, field_id: int, nullable: bool = True) ->
     return pa.field(name, kind, nullable, {"PARQUET:field_id": str(field_id)})
 
 
-def opened(path: Path, schema: pa.Schema, **settings: Any) -> OpenFile:
-    return OpenFile(str(path), LocalStore().create(str(path)), schema, FileSettings(**settings))
+def opened(path: Path, schema: pa.Schema, first: pa.Table | None = None, **settings: Any) -> OpenFile:
+    chosen = FileSettings(**settings)
+    dictionary = chosen_dictionary(chosen.dictionary, schema, first or schema.empty_table())
+    return OpenFile(str(path), LocalStore().create(str(path)), schema, chosen, dictionary)
 
 
 def written(path: Path, *groups: pa.Table, **settings: Any) -> OpenFile:
-    file = opened(path, groups[0].schema, **settings)
+    file = opened(path, groups[0].schema, groups[0], **settings)
     for group in groups:
         file.write(group)
     file.close()
@@ -102,9 +105,10 @@ def test_a_file_that_was_abandoned_has_no_footer(tmp_path: Path) -> None:
 
 
 def test_dictionaries_are_kept_for_the_columns_that_are_named() -> None:
-    named = parquet_options(nested().schema, FileSettings(dictionary=("s", "m")))
-    assert named["use_dictionary"] == ["s.x.y", "s.t", "m.key_value.key", "m.key_value.value"]
-    assert parquet_options(nested().schema, FileSettings(dictionary=False))["use_dictionary"] is False
+    rows = nested()
+    named = chosen_dictionary(("s", "m"), rows.schema, rows)
+    assert named == ["s.x.y", "s.t", "m.key_value.key", "m.key_value.value"]
+    assert chosen_dictionary(False, rows.schema, rows) == []
 
 
 def test_settings_reach_the_file(tmp_path: Path) -> None:

@@ -255,7 +255,7 @@ OPTIONS: tuple[Option, ...] = (
         "parquet.dictionary",
         Kind("true / false / list", units.parse_dictionary),
         "true",
-        "Whether columns get a dictionary, or which columns of the table do.",
+        "Which columns get a dictionary: where a sample says that it pays, none, or those named.",
     ),
     Option(
         "parquet.dictionary.size",
