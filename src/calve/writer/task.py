@@ -33,6 +33,7 @@ from calve.writer.changes import Reading, arrive, changes, check_identity
 from calve.writer.messages import Counts, Report
 from calve.writer.plan import WritePlan
 from calve.writer.quarantine import Quarantine, QuarantinePlan
+from calve.writer.reuse import settle
 from calve.writer.sift import Misfits, Taker, sift
 from calve.writer.spool import Spool, sweep
 from calve.writer.worker import StreamingAppend, can_stream, write_batch_files
@@ -86,6 +87,7 @@ def run_task(plan: TaskPlan, record_batches: Iterable[pa.RecordBatch]) -> Iterat
         report = task.run(record_batches)
     finally:
         task.discard()
+    settle()
     if report.counts.rows:
         yield from report.to_rows()
 
