@@ -21,7 +21,7 @@ from calve.runtime.clock import Clock, SystemClock
 from calve.runtime.result import EpochResult
 from calve.runtime.spark.batches import Desk, MicroBatch, numbered
 from calve.runtime.spark.run import arrival_of
-from calve.runtime.spark.session import tune
+from calve.runtime.spark.session import tuned
 from calve.runtime.spark.target import hold
 
 _log = logging.getLogger("calve.pipeline")
@@ -41,7 +41,6 @@ def write_bounded(
     """Write a frame as one batch. Without a version it is the next one: a second call writes it again."""
     clock = clock or SystemClock()
     began = clock.ticks_ms()
-    tune(frame.sparkSession)
     target = hold(config.sink, arrival_of(config, incoming, None), catalog, clock, "version", None)
     frontier = target.progress.frontier
     version = frontier if version is None else check_time(version, "version")
@@ -49,7 +48,8 @@ def write_bounded(
         _log.info("version %s is in %s already: skipped", version, config.sink.table_name)
         return EpochResult(version, None, skipped=True)
     for _ in range(_REWRITES_MAX):
-        written = numbered(Desk(config, target), MicroBatch(frame, version, {}), version + 1)
+        with tuned(frame.sparkSession, frame.schema):
+            written = numbered(Desk(config, target), MicroBatch(frame, version, {}), version + 1)
         try:
             snapshot = target.coordinator.commit(written.ready).committed if written.ready else None
         except PremiseBroken as broken:

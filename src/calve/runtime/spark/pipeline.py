@@ -86,7 +86,7 @@ class Pipeline:
 
     def _begin(self, frame: DataFrame, micro_batch: int) -> Run:
         config = self._config
-        tune(frame.sparkSession)
+        tune(frame.sparkSession, frame.schema)
         if config.time_column is not None:
             self._clockwork = Clockwork(config, frame.schema)
         source = _NUMBERED if self._clockwork is None else self._clockwork.meaning
