@@ -31,7 +31,8 @@ def check_namespace(parts: tuple[str, ...]) -> tuple[str, ...]:
     """The parts themselves, if each can be a folder and there is at least one."""
     if not parts:
         raise BadName("the namespace is empty", hint="Name at least one part, such as 'analytics'.")
-    for number, part in enumerate(parts, start=1):
+    # An empty part last: in '../x' it is not the dots that are wrong.
+    for number, part in sorted(enumerate(parts, start=1), key=lambda one: not one[1]):
         _check(part, f"part {number} of the namespace {'.'.join(parts)!r}", _NOT_IN_FOLDERS)
     return parts
 

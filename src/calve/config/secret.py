@@ -38,7 +38,7 @@ _HARMLESS_IN_URI = frozenset({
 })
 # fmt: on
 _SECRET_NAME = re.compile(
-    r"passw|passphrase|pwd|secret|token|credential|signature|\bsas\b|(?:access|private|api|account|shared)-?key"
+    r"passw|passphrase|pwd|secret|token|credential|signature|\bsig\b|\bsas\b|(?:access|private|api|account|shared)-?key"
     r"|connection-?string|\bauth"
 )
 _USERINFO = re.compile(
@@ -50,7 +50,9 @@ _IN_TEXT = (
     (re.compile(r"(\w://)[^\s/@'\"]+@"), rf"\1{MASK}@"),
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{16,}"), rf"\1 {MASK}"),
     (
-        re.compile(r"(?i)((?:passw\w*|pwd|secret[\w.-]*|[\w.-]*token|credential|signature)=)[^\s&,;'\")}]+"),
+        re.compile(
+            r"(?i)((?:passw\w*|pwd|secret[\w.-]*|[\w.-]*token|credential|[\w-]*signature|\bsig)=)[^\s&,;'\")}]+"
+        ),
         rf"\1{MASK}",
     ),
 )

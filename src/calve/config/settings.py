@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
 
-from calve.config.options.listing import OPTION_OF_FIELD
+from calve.config.options.listing import KIND_OF_FIELD, OPTION_OF_FIELD
 from calve.config.units import nearest
 from calve.model.errors import ConfigError, UnknownOption
 
@@ -80,7 +81,7 @@ def _guarded(model: type[Settings], act: Callable[[], R]) -> R:
 
 
 def _as_config_error(model: type[Settings], error: ValidationError) -> ConfigError:
-    faults = error.errors(include_url=False, include_context=False, include_input=False)
+    faults = error.errors(include_url=False, include_input=False)
     unknown = [str(fault["loc"][-1]) for fault in faults if fault["type"] == "extra_forbidden"]
     if unknown:
         name = unknown[0]
@@ -89,11 +90,18 @@ def _as_config_error(model: type[Settings], error: ValidationError) -> ConfigErr
             f"{model.__name__} has no {model.PLACE}{name}",
             hint=(f"Did you mean {near}? " if near else "") + f"It has {', '.join(model.model_fields)}.",
         )
-    reasons = [_reason(model.PLACE, fault["loc"], fault["msg"]) for fault in faults]
+    reasons = [_reason(model.PLACE, fault) for fault in faults]
     return ConfigError("; ".join(reasons), hint="docs/options.md says what each option takes.")
 
 
-def _reason(place: str, where: tuple[int | str, ...], message: str) -> str:
-    if not where:
+def _reason(place: str, fault: ErrorDetails) -> str:
+    message = fault["msg"]
+    if not fault["loc"]:
         return f"the configuration cannot be read: {message}"
-    return f"{label(place + '.'.join(map(str, where)))}: {message[:1].lower()}{message[1:]}"
+    field = place + ".".join(map(str, fault["loc"]))
+    limits = {word: fault.get("ctx", {}).get(name) for name, word in (("ge", "least"), ("le", "most"))}
+    for word, limit in limits.items():
+        if isinstance(limit, int):
+            kind = KIND_OF_FIELD.get(field)
+            return f"{label(field)} must be at {word} {limit if kind is None else kind.show(limit)}"
+    return f"{label(field)}: {message[:1].lower()}{message[1:]}"

@@ -7,7 +7,7 @@ ConfigError. Text that may carry a secret is never shown: `parse_text` names the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 
 from calve.model.errors import ConfigError
@@ -42,6 +42,21 @@ def parse_duration(value: object, what: str) -> int:
     if isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())) is not None:
         return int(match[1]) * _UNIT_MS[match[2].lower()]
     raise _refused(value, what, DURATION_TAKES)
+
+
+def size_text(count: int) -> str:
+    """Bytes as a user would write them."""
+    return _largest_unit(count, {"GB": 2**30, "MB": 2**20, "KB": 2**10, "B": 1})
+
+
+def duration_text(milliseconds: int) -> str:
+    """Milliseconds as a user would write them."""
+    return _largest_unit(milliseconds, {name: _UNIT_MS[name] for name in ("h", "m", "s", "ms")})
+
+
+def _largest_unit(count: int, units: Mapping[str, int]) -> str:
+    unit = next(name for name, size in units.items() if count % size == 0)
+    return f"{count // units[unit]}{unit}"
 
 
 def parse_number(value: object, what: str) -> int:

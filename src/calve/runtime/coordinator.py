@@ -13,7 +13,7 @@ that the batch is in it (P3).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from pyiceberg.table import Table
@@ -76,6 +76,8 @@ class Coordinator(Hold):
         """
         started = self.clock.ticks_ms()
         self.stats.last_catalog_ms = 0.0
+        # The caller may have been interrupted after the base was seen with them, and before that was noted.
+        self._take_note({doubt.snapshot_id for doubt in self._doubts} - self._abandoned)
         if batches[-1].batch.upper == self.progress.frontier:
             return self.progress  # they are in the table: the caller was interrupted after they landed (P3)
         self._check_tiling(batches)
@@ -109,10 +111,13 @@ class Coordinator(Hold):
 
     def resolve(self) -> None:
         """Ask the table about what is in doubt, if anything is: what landed is progress from here on."""
-        if not self._doubts:
-            return
-        self.refresh()
-        progress, doubts = self.shown(), {doubt.snapshot_id for doubt in self._doubts}
+        if self._doubts:
+            self.refresh()
+            self._take_note({doubt.snapshot_id for doubt in self._doubts})
+
+    def _take_note(self, doubts: Set[int]) -> None:
+        """If the base shows that one of these landed, that is progress."""
+        progress = self.shown()
         if progress is not None and progress.writer == self.writer and progress.committed in doubts:
             held = tag_snapshot(self.base.metadata, self.identity.sink_id)
             assert held is not None

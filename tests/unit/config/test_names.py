@@ -92,3 +92,8 @@ def test_what_is_taken_has_no_character_of_a_path_a_wildcard_or_a_control(name):
         assert not set(name) & set("/\\;*.\0\n")
         assert name.strip() == name
         assert 0 < len(name.encode()) <= NAME_BYTES_MAX
+
+
+def test_a_namespace_that_climbs_is_refused_for_its_slash():
+    with pytest.raises(BadName, match="'/'"):
+        check_namespace(("", "", "/x"))

@@ -211,3 +211,19 @@ def test_the_page_is_printed_by_the_module():
     )
     assert run.stdout == options_page()
     assert all(f"`{option.name}`" in run.stdout for option in OPTIONS)
+
+
+@pytest.mark.parametrize(
+    "option,value,told",
+    [
+        ("memory.limit", "16MB", "at least 32MB"),
+        ("target.file.size", "2GB", "at most 512MB"),
+        ("commit.timeout", "10ms", "at least 1s"),
+        ("commit.attempts", 0, "at least 1"),
+        ("parquet.page.size", 1, "at least 1KB"),
+    ],
+)
+def test_a_value_beyond_a_limit_is_told_the_limit_as_one_would_write_it(option, value, told):
+    with pytest.raises(ConfigError, match=told) as refused:
+        read({option: value})
+    assert option in str(refused.value)

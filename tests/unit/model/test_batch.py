@@ -32,12 +32,13 @@ def test_bounds_that_are_not_times_are_refused() -> None:
         Batch(0, TIME_MAX + 1)
 
 
-@given(st.lists(TIMES, min_size=3, max_size=3, unique=True).map(sorted), TIMES)
+@given(st.lists(TIMES, min_size=3, max_size=3, unique=True).map(sorted), TIMES, st.sampled_from([-1, 0, 1]))
 def test_two_batches_that_follow_each_other_share_no_time_and_leave_none_out(
-    bounds: list[int], time: int
+    bounds: list[int], anywhere: int, off: int
 ) -> None:
     first, second = Batch(bounds[0], bounds[1]), Batch(bounds[1], bounds[2])
-    assert (time in first) + (time in second) == (bounds[0] <= time < bounds[2])
+    for time in (anywhere, *(bound + off for bound in bounds)):
+        assert (time in first) + (time in second) == (bounds[0] <= time < bounds[2])
 
 
 def test_a_batch_says_its_bounds_as_they_are() -> None:

@@ -297,6 +297,27 @@ def test_p3_an_epoch_whose_caller_was_interrupted_after_it_landed_is_not_committ
     assert sorted(row["id"] for row in rows_of(warehouse.load())) == [0, 1, 2]
 
 
+def test_p3_a_commit_that_landed_and_changed_the_table_is_known_again_after_an_interruption(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The base shows the commit, and the run has not taken note of it: its premises are broken by itself."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with make(warehouse, schema_evolution=True) as sink:
+        commit(sink, 0, pa.table({"id": [0]}))
+        sink.begin_epoch(1)
+        sink.write_batch(pa.table({"id": [1], "new": ["x"]}))
+        with monkeypatch.context() as patch:
+            patch.setattr(Coordinator, "_landed", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                sink.commit_epoch(1)
+        sink.commit_epoch(1)
+        commit(sink, 2, pa.table({"id": [2], "new": ["y"]}))
+    assert sorted(row["id"] for row in rows_of(warehouse.load())) == [0, 1, 2]
+
+
 def test_p3_the_same_batch_is_committed_once_and_another_below_the_frontier_never(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:

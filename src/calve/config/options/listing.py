@@ -6,6 +6,7 @@ those of the models, and docs/options.md with this list.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from calve.config import units
@@ -18,6 +19,8 @@ class Kind:
 
     name: str
     parse: Parser
+    show: Callable[[int], str] = str
+    """How a number of it is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +45,8 @@ def _choice(*words: str) -> Kind:
 
 
 _TEXT = Kind("text", units.parse_text)
-_SIZE = Kind("size", units.parse_size)
-_DURATION = Kind("duration", units.parse_duration)
+_SIZE = Kind("size", units.parse_size, units.size_text)
+_DURATION = Kind("duration", units.parse_duration, units.duration_text)
 _NUMBER = Kind("number", units.parse_number)
 _BOOL = Kind("true / false", units.parse_bool)
 _LIST = Kind("list", units.parse_list)
@@ -201,7 +204,7 @@ OPTIONS: tuple[Option, ...] = (
         "target_file_bytes",
         _SIZE,
         "128MB",
-        "The size at which a file is closed; 64KB to 512MB.",
+        "The size at which a file is closed.",
     ),
     Option(
         "memory.limit", "memory_bytes_max", _SIZE, "512MB", "The sink's memory; what is more goes to disk."
@@ -288,4 +291,5 @@ NOT_YET: tuple[str, ...] = (
 """Options whose work is not there yet. Setting one is refused: it would promise what does not happen."""
 
 OPTION_OF_FIELD = {option.field: option.name for option in OPTIONS if option.field}
+KIND_OF_FIELD = {option.field: option.kind for option in OPTIONS if option.field}
 REQUIRED = ("namespace", "table.name")
