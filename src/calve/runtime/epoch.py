@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from calve.config.sink import Mode, SinkConfig
 from calve.model.batch import Batch
-from calve.model.errors import PremiseBroken, SchemaMismatch, SinkState
+from calve.model.errors import BadBatch, PremiseBroken, SchemaMismatch, SinkState
 from calve.model.file import FileClosed
 from calve.runtime.buffer import Buffer
 from calve.runtime.clock import Clock
@@ -89,6 +89,14 @@ class Epoch:
     def wait(self, deletes: Arrival) -> None:
         """Keep deletes that came before there is a table: they matter only if rows follow."""
         check_deletes(self._reading, deletes)
+        held = sum(early.rows.nbytes for early in (*self.waiting, deletes))
+        if held > self._config.memory_bytes_max:
+            raise BadBatch(
+                f"epoch {self.number}: {held} bytes of deletes came before there is a table "
+                f"{self._config.table_name}, more than 'memory.limit' ({self._config.memory_bytes_max})",
+                hint="They cannot be put aside without the table's types. Roll the epoch back, and send its "
+                "rows first, or leave the deletes out: there is nothing that they could delete.",
+            )
         self.waiting.append(deletes)
 
     def add(self, rows: pa.RecordBatch | pa.Table, base: Base, refresh: Callable[[], Base]) -> int:

@@ -29,7 +29,7 @@ from calve import (
     TableDiffers,
 )
 from calve.model.batch import Batch
-from calve.model.errors import BadTime
+from calve.model.errors import BadBatch, BadTime
 from calve.runtime.clock import SystemClock
 from calve.runtime.coordinator import Coordinator
 from calve.runtime.epoch import Epoch
@@ -374,3 +374,17 @@ def test_attempts_and_patience_are_as_configured(warehouse: Warehouse) -> None:
     with make(warehouse, commit_attempts_max=7, commit_timeout_ms=12_345) as sink:
         commit(sink, 0, pa.table({"id": [0]}))
         assert (held(sink).policy.attempts_max, held(sink).policy.patience_ms) == (7, 12_345)
+
+
+def test_p9_deletes_that_come_before_there_is_a_table_are_held_up_to_the_memory_limit(
+    warehouse: Warehouse,
+) -> None:
+    deletes = pa.table({"id": range(2_500_000), "_op": pa.repeat("delete", 2_500_000)})
+    with make(warehouse, mode="upsert", key="id", memory_bytes_max=32 * 2**20) as sink:
+        sink.begin_epoch(0)
+        sink.write_batch(deletes)
+        with pytest.raises(BadBatch, match=r"memory\.limit"):
+            sink.write_batch(deletes)
+        sink.rollback_epoch(0)
+        commit(sink, 0, pa.table({"id": [1]}))
+    assert [row["id"] for row in rows_of(warehouse.load())] == [1]
