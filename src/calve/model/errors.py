@@ -9,6 +9,7 @@ CalveError
 ├── BadTime, BadBatch, BadMessage      a value that is not one
 ├── SchemaMismatch         the data and the table do not fit together
 ├── BadRow                 a row that does not fit (P8), with its place
+│   └── Tied               changes of one key that differ, and nothing says which is the last
 ├── SinkState              a call out of its order: not open, no epoch, the wrong epoch
 ├── Gap                    the table ends before the batch begins: changes would be lost
 ├── Overcompacted          the source no longer has what follows the table's frontier
@@ -91,6 +92,10 @@ class SchemaMismatch(CalveError):
 
 class BadRow(CalveError):
     """A row that does not fit (P8). The message says where it stands."""
+
+
+class Tied(BadRow):
+    """Changes of one key that differ, and nothing says which of them is the last (P8)."""
 
 
 class SinkState(CalveError):

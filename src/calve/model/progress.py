@@ -116,6 +116,11 @@ def default_sink_id(namespace: tuple[str, ...], table: str) -> str:
     return f"{cleaned}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 
+def replay_sink_id(sink_id: str) -> str:
+    """The id under which rows of a sink's quarantine are written to its table."""
+    return f"{sink_id}.replay"
+
+
 def tag_name(sink_id: str) -> str:
     """The tag that carries a sink's progress."""
     return f"calve-{sink_id}"

@@ -19,6 +19,9 @@ from calve.writer.cast import decoded, without_views
 from calve.writer.conform import check_keys, conform
 from calve.writer.ops import DELETE, OP_COLUMN, UPSERT, op_codes, op_words, with_ops, without_promise
 
+TIME_COLUMN = "__calve_time"
+"""The column of a frame that holds the times, where the source has its own: a long, or a decimal(38, 0)."""
+
 MATERIALIZE_DIFF = "_mz_diff"
 """A changelog's op column of this name holds Materialize's +1 and -1 in place of words."""
 
@@ -115,11 +118,13 @@ def check_identity(reading: Reading, rows: pa.Table, first_row: int) -> None:
 
 def _check_sequence(reading: Reading, rows: pa.Table, first_row: int) -> None:
     for name in reading.sequence:
-        if _null_count(rows[name]):
-            nulls = pa.chunked_array([decoded(chunk).is_null() for chunk in rows[name].chunks], pa.bool_())
-            row = pc.index(nulls, True).as_py()
+        # NaN has no place in an order either.
+        chunks = [decoded(chunk).is_null(nan_is_null=True) for chunk in rows[name].chunks]
+        row = pc.index(pa.chunked_array(chunks, pa.bool_()), True).as_py()
+        if row >= 0:
+            what = "null" if rows[name][row].as_py() is None else "NaN"
             raise BadRow(
-                f"column {name!r}, row {first_row + row}: the sequence is null",
+                f"column {name!r}, row {first_row + row}: the sequence is {what}",
                 hint="The order of a key's changes hangs on it: fill it at the source.",
             )
 

@@ -3,9 +3,10 @@
     changes ─▶ (key, sequence, row number) ─▶ pieces by key hash ─▶ winners of each key ─▶ their rows
 
 Guarantee: one row a key, the last by the sequence columns, or by arrival (row order) where there are
-none. Equality deletes reach only older snapshots, so two rows of one key in one batch would both stay in
-the table (P1). What is dropped was overtaken within the batch and is nobody's loss; a tie between rows
-that differ has no last one and is refused, never settled by chance (P8).
+none, or the only one where not even arrival is an order (`sequence=None`: rows of a frame). Equality deletes
+reach only older snapshots, so two rows of one key in one batch would both stay in the table (P1). What is
+dropped was overtaken within the batch and is nobody's loss; a tie between rows that differ has no last one
+and is refused, never settled by chance (P8).
 
 Why it may be done in steps: `latest` keeps every row that can still win, ties included, so
 `collapse(latest(a) + b)` is `collapse(a + b)`. What the first change of a key tells (that it is new) is
@@ -25,7 +26,7 @@ from itertools import islice
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from calve.model.errors import BadKey, BadRow
+from calve.model.errors import BadKey, BadRow, Tied
 from calve.writer.conform import shown
 from calve.writer.ops import DELETE, INSERT, NOTHING, OP_COLUMN, UPSERT
 from calve.writer.same import rows_differ
@@ -35,22 +36,47 @@ _PIECE_ROWS = 128 * 1024
 _PIECES_MAX = 16
 _ROW = "__calve_row"
 _SHOWN_MAX = 3
+Sequence = tuple[str, ...] | None
 """Columns that are shown of two changes that differ."""
 
 
 def collapse(
-    changes: pa.Table, key: tuple[str, ...], *, op: str = OP_COLUMN, sequence: tuple[str, ...] = ()
+    changes: pa.Table, key: tuple[str, ...], *, op: str = OP_COLUMN, sequence: Sequence = ()
 ) -> pa.Table:
-    """One row a key: its last change. The rows stay in order of arrival."""
+    """One row a key: its last change, or `Tied` where there is none. The rows stay in order of arrival."""
     return _Order(key, op, sequence).reduce(changes, refuse_ties=True)
 
 
 def latest(
-    changes: pa.Table, key: tuple[str, ...], *, op: str = OP_COLUMN, sequence: tuple[str, ...] = ()
+    changes: pa.Table, key: tuple[str, ...], *, op: str = OP_COLUMN, sequence: Sequence = ()
 ) -> pa.Table:
     """The rows that no other row of their key overtakes, in order of arrival: one a key, or those of a tie
     (without what only repeats the first of them)."""
     return _Order(key, op, sequence).reduce(changes, refuse_ties=False)
+
+
+def ties(
+    changes: pa.Table, key: tuple[str, ...], *, op: str = OP_COLUMN, sequence: Sequence = ()
+) -> pa.Table:
+    """Key and sequence of the changes for which `collapse` is refused."""
+    left = latest(changes, key, op=op, sequence=sequence)
+    ids, count = _key_ids(left, key)
+    names = list(dict.fromkeys((*key, *(sequence or ()))))
+    if count == left.num_rows:
+        return left.select(names).slice(0, 0)
+    first = _first_places(ids).take(ids)
+    shared = ids.filter(pc.not_equal(_numbers(len(ids)), first))
+    return left.select(names).filter(pc.is_in(ids, value_set=shared.unique()))
+
+
+def among(rows: pa.Table, wanted: pa.Table) -> pa.Array:
+    """For each row, whether one of `wanted` has the same values in its columns. A null equals a null."""
+    names = wanted.column_names
+    both = {
+        name: pa.chunked_array([*rows[name].chunks, *wanted[name].chunks], rows[name].type) for name in names
+    }
+    ids, _ = _key_ids(pa.table(both), tuple(names))
+    return pc.is_in(ids.slice(0, rows.num_rows), value_set=ids.slice(rows.num_rows).unique())
 
 
 def check_sequence_types(schema: pa.Schema, sequence: tuple[str, ...]) -> None:
@@ -70,7 +96,12 @@ class _Order:
 
     key: tuple[str, ...]
     op: str
-    sequence: tuple[str, ...]
+    sequence: Sequence
+    """`()`: by arrival. `None`: nothing orders them."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.sequence or ()
 
     def reduce(self, changes: pa.Table, *, refuse_ties: bool) -> pa.Table:
         self._check_sequence(changes)
@@ -88,7 +119,7 @@ class _Order:
         not: its least may come in a later step. There, callers make no use of the promise (`ops`).
         """
         codes = _flat(changes[self.op])
-        if self.sequence or not pc.any(pc.greater(pc.abs(codes), 1)).as_py():
+        if self.sequence != () or not pc.any(pc.greater(pc.abs(codes), 1)).as_py():
             return changes
         new = [self._begins_new(piece, codes) for piece in self._pieces(changes)]
         rows = pa.concat_arrays([rows for rows, _ in new])
@@ -110,8 +141,8 @@ class _Order:
         return rows, pc.greater(pc.abs(codes.take(first)), 1).take(ids)
 
     def _check_sequence(self, changes: pa.Table) -> None:
-        check_sequence_types(changes.schema, self.sequence)
-        for name in self.sequence:
+        check_sequence_types(changes.schema, self.columns)
+        for name in self.columns:
             absent = changes.column(name).is_null(nan_is_null=True)
             if pc.any(absent).as_py():
                 row = pc.index(absent, True).as_py()
@@ -122,7 +153,7 @@ class _Order:
 
     def _pieces(self, changes: pa.Table) -> Iterator[pa.Table]:
         """Key, sequence and row number of all rows, so that the rows of a key are in one piece."""
-        names = list(dict.fromkeys(self.key + self.sequence))
+        names = list(dict.fromkeys(self.key + self.columns))
         slim = changes.select(names).append_column(_ROW, _numbers(changes.num_rows))
         count = 1
         while count < _PIECES_MAX and count * _PIECE_ROWS < changes.num_rows:
@@ -141,9 +172,11 @@ class _Order:
         ids, count = _key_ids(piece, self.key)
         if count == piece.num_rows:
             return _flat(piece[_ROW])
-        rank = _sequence_rank(piece, self.sequence) if self.sequence else piece[_ROW]
-        last = _flat(pc.equal(rank, _greatest(rank, ids).take(ids)))
-        rows, ids = _flat(piece[_ROW]).filter(last), ids.filter(last)
+        rows = _flat(piece[_ROW])
+        if self.sequence is not None:
+            rank = _sequence_rank(piece, self.sequence) if self.sequence else rows
+            last = _flat(pc.equal(rank, _greatest(rank, ids).take(ids)))
+            rows, ids = rows.filter(last), ids.filter(last)
         if len(rows) == count:
             return rows
         tied = self._without_copies(changes, rows, ids)
@@ -161,16 +194,17 @@ class _Order:
         differs = pc.and_not(rows_differ(copies, originals), _flat(deletes))
         return rows.filter(pc.replace_with_mask(pc.invert(later), later, differs))
 
-    def _tie(self, changes: pa.Table, rows: pa.Array) -> BadRow:
+    def _tie(self, changes: pa.Table, rows: pa.Array) -> Tied:
         """Of rows with two of one key at least, say which key that is, and what tells the two apart."""
         left = changes.take(rows)
         ids, _ = _key_ids(left, self.key)
         first = _first_places(ids).take(ids)
         row = pc.index(pc.not_equal(_numbers(len(ids)), first), True).as_py()
-        place = ", ".join(f"{name} = {shown(left.column(name), row)}" for name in self.sequence)
+        place = ", ".join(f"{name} = {shown(left.column(name), row)}" for name in self.columns)
+        how = f"share the sequence {place}" if place else "came together, and nothing orders them"
         difference = self._difference(left.slice(first[row].as_py(), 1), left.slice(row, 1))
-        return BadRow(
-            f"two different changes of {self._described(left, row)} share the sequence {place}: {difference}",
+        return Tied(
+            f"two different changes of {self._described(left, row)} {how}: {difference}",
             hint="Neither is the last. Add a column to the sequence that tells them apart, "
             "such as the source's position.",
         )

@@ -3,6 +3,7 @@
     kind   body (JSON)
     file         a FileClosed of the table
     quarantined  a FileClosed of the quarantine
+    tied         changes that nothing decides between, by key and sequence: the job runs again without them
     refused      the place of a row that does not fit, and what to do: the job is given up
     counts       what became of the rows
 
@@ -11,6 +12,7 @@ Rows of data never go this way: a task sends a message a file, and one with its 
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
@@ -19,6 +21,7 @@ import pyarrow as pa
 
 from calve.model.errors import BadMessage, BadRow
 from calve.model.file import FileClosed
+from calve.writer.quarantine import from_stream, to_stream
 
 SCHEMA = pa.schema([pa.field("kind", pa.string()), pa.field("body", pa.string())])
 SPARK_SCHEMA = "kind string, body string"
@@ -46,11 +49,16 @@ class Report:
     quarantined: tuple[FileClosed, ...]
     counts: Counts
     refused: BadRow | None = None
+    tied: pa.Table | None = None
+    """Changes that nothing decides between, by key and sequence. Then there are no files: the job runs again,
+    and these go to quarantine as they come."""
 
     def to_rows(self) -> Iterable[pa.RecordBatch]:
         """The messages of one task."""
         rows = [("file", file.to_json()) for file in self.files]
         rows += [("quarantined", file.to_json()) for file in self.quarantined]
+        if self.tied is not None:
+            rows.append(("tied", base64.b64encode(to_stream(self.tied)).decode()))
         if self.refused is not None:
             rows.append(("refused", json.dumps({"message": self.refused.message, "hint": self.refused.hint})))
         rows.append(("counts", json.dumps(asdict(self.counts))))
@@ -60,7 +68,7 @@ class Report:
     @classmethod
     def of(cls, rows: Iterable[tuple[str, str]]) -> Report:
         """What all tasks said."""
-        files, quarantined, counts, refused = [], [], Counts(), None
+        files, quarantined, tied, counts, refused = [], [], [], Counts(), None
         for kind, body in rows:
             try:
                 match kind:
@@ -68,6 +76,8 @@ class Report:
                         files.append(FileClosed.from_json(body))
                     case "quarantined":
                         quarantined.append(FileClosed.from_json(body))
+                    case "tied":
+                        tied.append(from_stream(base64.b64decode(body)))
                     case "refused":
                         said = json.loads(body)
                         refused = refused or BadRow(said["message"], hint=said["hint"])
@@ -80,4 +90,5 @@ class Report:
                     f"a task sent a message of kind {kind!r} that cannot be read: {error}",
                     hint="Executors run another release of calve than the driver: install the same one.",
                 ) from error
-        return cls(tuple(files), tuple(quarantined), counts, refused)
+        ties = pa.concat_tables(tied) if tied else None
+        return cls(tuple(files), tuple(quarantined), counts, refused, ties)

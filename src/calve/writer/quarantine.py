@@ -1,9 +1,14 @@
 """Quarantine: rows that do not fit, kept as they came, with the reason, in a table beside the target (P8).
 
+    micro_batch  which one brought it
+    reason       what does not fit, and where; hint: what to do
     row (text)   for people
     arrow        the row itself, as an Arrow stream: what a replay reads, exact in every type
-    reason       what does not fit, and where
-    micro_batch  which one brought it
+    time         of the row, where it has one
+    id           a uuid: a row that a replay put back has the id that it came with
+    batch        the upper of the quarantine's batch that brought it
+    replay       null for a row of the stream; n for one that replay n put back
+    sink, target, read_as    whose row it is, of which table (by uuid), and how it was read
 
 The number of rows is limited: they wait in memory until the task ends, and a stream of which most rows do not
 fit has another trouble than a few bad rows.
@@ -12,7 +17,10 @@ fit has another trouble than a few bad rows.
 from __future__ import annotations
 
 import json
+import uuid
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,6 +28,7 @@ from calve.model.batch import Batch
 from calve.model.errors import BadRow
 from calve.model.file import FileClosed
 from calve.store import store_for
+from calve.writer.changes import TIME_COLUMN
 from calve.writer.conform import conform
 from calve.writer.plan import WritePlan
 from calve.writer.worker import StreamingAppend
@@ -31,8 +40,28 @@ SCHEMA = pa.schema(
         pa.field("hint", pa.string(), nullable=False),
         pa.field("row", pa.string(), nullable=False),
         pa.field("arrow", pa.binary(), nullable=False),
+        pa.field("time", pa.decimal128(38, 0)),
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("batch", pa.int64(), nullable=False),
+        pa.field("replay", pa.int64()),
+        pa.field("sink", pa.string(), nullable=False),
+        pa.field("target", pa.string(), nullable=False),
+        pa.field("read_as", pa.string(), nullable=False),
     ]
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where quarantined rows come from: what a replay must know of them beside the rows."""
+
+    sink: str
+    target: str
+    """The uuid of the table that they were meant for."""
+    read_as: str
+    """How the stream read them, as JSON."""
+    time: int | None = None
+    """Of all of them, where the micro-batch is the batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +73,7 @@ class QuarantinePlan:
     micro_batch: int
     rows_max: int
     """A task."""
+    origin: Origin
 
 
 class Quarantine:
@@ -52,7 +82,7 @@ class Quarantine:
     def __init__(self, plan: QuarantinePlan, worker: str) -> None:
         self._plan = plan
         self._worker = worker
-        self._kept: list[dict[str, object]] = []
+        self._kept: list[dict[str, Any]] = []
 
     @property
     def rows(self) -> int:
@@ -61,10 +91,7 @@ class Quarantine:
     def take(self, rows: pa.Table, why: BadRow) -> None:
         """Keep the rows; past the limit, refuse them."""
         if len(self._kept) + rows.num_rows > self._plan.rows_max:
-            raise BadRow(
-                f"more than {self._plan.rows_max} rows of a task do not fit; the last: {why.message}",
-                hint=f"{why.hint} The quarantine is for a few rows; its limit is rows_max of on_bad_row.",
-            )
+            raise too_many(self._plan.rows_max, why)
         for place in range(rows.num_rows):
             self._kept.append(self._entry(rows.slice(place, 1), why))
 
@@ -72,23 +99,48 @@ class Quarantine:
         """Write what was kept."""
         if not self._kept:
             return []
-        write = self._plan.plan
-        rows = conform(pa.Table.from_pylist(self._kept, schema=SCHEMA), write.schema)
-        stream = StreamingAppend(write, store_for(write.data_location), self._plan.batch, self._worker)
-        try:
-            stream.write(rows)
-            return stream.close()
-        finally:
-            stream.abort()
+        return write_entries(self._plan.plan, self._plan.batch, self._worker, self._kept)
 
-    def _entry(self, row: pa.Table, why: BadRow) -> dict[str, object]:
+    def _entry(self, row: pa.Table, why: BadRow) -> dict[str, Any]:
+        plan, time = self._plan, self._plan.origin.time
+        if TIME_COLUMN in row.column_names:
+            said = row[TIME_COLUMN][0].as_py()
+            time, row = None if said is None else int(said), row.drop_columns([TIME_COLUMN])
         return {
-            "micro_batch": self._plan.micro_batch,
+            "micro_batch": plan.micro_batch,
             "reason": why.message,
             "hint": why.hint,
             "row": json.dumps(row.to_pylist()[0], default=str, ensure_ascii=False),
             "arrow": to_stream(row),
+            "time": None if time is None else Decimal(time),
+            "id": str(uuid.uuid4()),
+            "batch": plan.batch.upper,
+            "replay": None,
+            "sink": plan.origin.sink,
+            "target": plan.origin.target,
+            "read_as": plan.origin.read_as,
         }
+
+
+def write_entries(
+    plan: WritePlan, batch: Batch, worker: str, entries: list[dict[str, Any]]
+) -> list[FileClosed]:
+    """Rows of a quarantine as files."""
+    rows = conform(pa.Table.from_pylist(entries, schema=SCHEMA), plan.schema)
+    stream = StreamingAppend(plan, store_for(plan.data_location), batch, worker)
+    try:
+        stream.write(rows)
+        return stream.close()
+    finally:
+        stream.abort()
+
+
+def too_many(rows_max: int, last: BadRow) -> BadRow:
+    """What is said when a quarantine is full."""
+    return BadRow(
+        f"more than {rows_max} rows of a task do not fit; the last: {last.message}",
+        hint=f"{last.hint} The quarantine is for a few rows; its limit is rows_max of on_bad_row.",
+    )
 
 
 def to_stream(rows: pa.Table) -> bytes:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from calve.model.errors import BadRow
 from calve.model.file import FileClosed
+from calve.writer.changes import TIME_COLUMN
 from calve.writer.conform import shown
 
 _COLUMNS_SHOWN = 8
@@ -69,6 +70,6 @@ def sift(rows: pa.Table, read: Callable[[pa.Table, int], pa.Table], bad: Taker) 
 
 def describe(rows: pa.Table) -> str:
     """The first of the rows, for people: its first columns, each cut to a length that a log can bear."""
-    names = rows.column_names[:_COLUMNS_SHOWN]
-    text = ", ".join(f"{name} = {shown(rows.column(name), 0)}" for name in names)
-    return text + (", …" if len(rows.column_names) > len(names) else "")
+    names = [name for name in rows.column_names if name != TIME_COLUMN]
+    text = ", ".join(f"{name} = {shown(rows.column(name), 0)}" for name in names[:_COLUMNS_SHOWN])
+    return text + (", …" if len(names) > _COLUMNS_SHOWN else "")

@@ -18,12 +18,12 @@ use: the worker arranges it (arrange.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 
-from calve.writer.collapse import collapse, latest
+from calve.writer.collapse import Sequence, collapse, latest, ties
 from calve.writer.spill import FAN_OUT, Hash, Part, Scratch, SpillFolder, append, gathered, sweep
 from calve.writer.transform import hash_keys
 
@@ -38,6 +38,9 @@ _PART_SHARE = 10
 _SPLITS_MAX = 5
 """16^5 parts; what is still too large then has few keys, and is folded instead of split."""
 
+Finish = Callable[[pa.Table], pa.Table]
+"""What is made of all that was kept of some keys."""
+
 _LOOSE_TABLES_MAX = 256
 """So many small tables are joined to one: each has a cost of its own beside its bytes."""
 
@@ -51,7 +54,7 @@ class Spool:
         memory_bytes_max: int,
         *,
         key: tuple[str, ...] = (),
-        sequence: tuple[str, ...] = (),
+        sequence: Sequence = (),
     ) -> None:
         """`folder` is made when something is spilled."""
         self.scratch = Scratch(folder, memory_bytes_max)
@@ -93,13 +96,20 @@ class Spool:
     def parts(self) -> Iterator[pa.Table]:
         """The net change of every key (or all rows, where there is no key), a part at a time. A part is
         best dropped before the next is asked for."""
+        return self._finished(self._collapsed)
+
+    def ties(self) -> Iterator[pa.Table]:
+        """Key and sequence of the changes for which `parts` is refused."""
+        return self._finished(lambda changes: ties(changes, self._key, sequence=self._sequence))
+
+    def _finished(self, finish: Finish) -> Iterator[pa.Table]:
         if not self._spilled:
             self._reduce()
-            yield from (self._collapsed(table) for table in self._held if table.num_rows)
+            yield from (finish(table) for table in self._held if table.num_rows)
             return
         self.flush()
         for part in self._spilled:
-            yield from self._read(part, splits=0)
+            yield from self._read(part, finish, splits=0)
 
     def rows(self) -> Iterator[pa.Table]:
         """What was added, reduced but not collapsed: a tie that a later change may still overtake is kept.
@@ -154,19 +164,19 @@ class Spool:
         self._held, self._loose, self._held_bytes = [], [], 0
         pa.default_memory_pool().release_unused()
 
-    def _read(self, part: Part, splits: int) -> Iterator[pa.Table]:
+    def _read(self, part: Part, finish: Finish, splits: int) -> Iterator[pa.Table]:
         if not part.rows:
             return
         if not self._key:
             yield from gathered(part.tables(), self._part_bytes_max)
         elif part.arrow_bytes <= self._part_bytes_max:
-            yield self._collapsed(pa.concat_tables(part.tables()))
+            yield finish(pa.concat_tables(part.tables()))
         elif splits == _SPLITS_MAX:
-            yield self._folded(part)
+            yield finish(self._folded(part))
         else:
-            yield from self._split(part, splits + 1)
+            yield from self._split(part, finish, splits + 1)
 
-    def _split(self, part: Part, splits: int) -> Iterator[pa.Table]:
+    def _split(self, part: Part, finish: Finish, splits: int) -> Iterator[pa.Table]:
         """A part that is too large, as smaller ones. Their files last only as long as they are read: the
         part itself stays as it is, so that it can be read again."""
         assert self._spill is not None
@@ -175,7 +185,7 @@ class Spool:
             pieces = gathered(part.tables(), self._part_bytes_max)
             append(pieces, part.schema(), smaller, self._hash(splits))
             for one in smaller:
-                yield from self._read(one, splits)
+                yield from self._read(one, finish, splits)
                 one.remove()
         finally:
             for one in smaller:
@@ -186,7 +196,7 @@ class Spool:
         kept: list[pa.Table] = []
         for piece in gathered(part.tables(), self._part_bytes_max):
             kept = [latest(pa.concat_tables([*kept, piece]), self._key, sequence=self._sequence)]
-        return self._collapsed(kept[0])
+        return kept[0]
 
     def _collapsed(self, changes: pa.Table) -> pa.Table:
         return collapse(changes, self._key, sequence=self._sequence) if self._key else changes

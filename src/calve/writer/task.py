@@ -5,6 +5,11 @@
                         count      └───────▶ sift ◀──────┘
                                               └─▶ the quarantine, or the end of the job
 
+Changes of a key that nothing decides between are known only at the end, when their rows are no longer what
+came. With a quarantine the task then tells their keys, and the job runs again: rows of these keys and this
+place in the order go to quarantine as they come, all of them, and the last change that is left of the key
+stays (P1, P8).
+
 It runs in executors, with pyarrow alone. What it tells is a `Report`: a message a file, and counts. Tasks run
 twice, or die half-way: every attempt has names of its own, and only the messages of the attempt that the
 engine took count.
@@ -26,20 +31,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calve.model.batch import Batch
-from calve.model.errors import BadBatch, BadRow
+from calve.model.errors import BadBatch, BadRow, Tied
 from calve.model.file import FileClosed
 from calve.store import store_for
-from calve.writer.changes import Reading, arrive, changes, check_identity
+from calve.writer.changes import TIME_COLUMN, Reading, arrive, changes, check_identity
+from calve.writer.collapse import among
+from calve.writer.conform import shown
 from calve.writer.messages import Counts, Report
 from calve.writer.plan import WritePlan
-from calve.writer.quarantine import Quarantine, QuarantinePlan
+from calve.writer.quarantine import Quarantine, QuarantinePlan, from_stream, too_many
 from calve.writer.reuse import settle
 from calve.writer.sift import Misfits, Taker, sift
 from calve.writer.spool import Spool, sweep
 from calve.writer.worker import StreamingAppend, can_stream, write_batch_files
-
-TIME_COLUMN = "__calve_time"
-"""The column of a frame that holds the times, where the source has its own: a long, or a decimal(38, 0)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,8 @@ class TaskPlan:
     spill_folder: str | None = None
     quarantine: QuarantinePlan | None = None
     """`None`: the first row that does not fit is the end of the job."""
+    tied: bytes | None = None
+    """Key and sequence, as an Arrow stream, of changes that nothing decides between: for the quarantine."""
 
 
 def run_task(plan: TaskPlan, record_batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -103,6 +109,8 @@ class Task:
         self._files: list[FileClosed] = []
         self._slot = 0
         self._output: _Output | None = None
+        self._tied = None if plan.tied is None else from_stream(plan.tied)
+        self._ties: list[pa.Table] = []
         self._bad: Taker = Misfits() if plan.quarantine is None else Quarantine(plan.quarantine, self._worker)
         sweep(self._folder)
 
@@ -115,6 +123,8 @@ class Task:
                 for slot, times, part in self._placed(rows):
                     self._write(slot, times, part, first_row)
             self._close_output()
+            if self._ties:
+                return Report((), (), self._counts, tied=pa.concat_tables(self._ties))
             quarantined = self._bad.close()
         except BadRow as refused:
             # Told as a message: an exception would make the engine try the same row again and again.
@@ -137,7 +147,7 @@ class Task:
         times = rows[TIME_COLUMN]
         for wrong, why in ((times.is_null(), _NO_TIME), (pc.fill_null(_before(times, 0), False), _NEGATIVE)):
             if pc.any(wrong).as_py():
-                self._bad.take(rows.drop_columns([TIME_COLUMN]).filter(wrong), why)
+                self._bad.take(rows.filter(wrong), why)
         rows = rows.filter(pc.fill_null(pc.invert(_before(times, 0)), False))
         times = rows[TIME_COLUMN]
         before_committed, before_closed = _before(times, line.committed), _before(times, line.closed)
@@ -145,7 +155,7 @@ class Task:
         # Below a promise nothing is late: a batch may have closed without a file, and its changes come again.
         late = before_closed if line.estimated else pc.and_not(before_closed, gone)
         if pc.any(late).as_py():
-            too_late = rows.drop_columns([TIME_COLUMN]).filter(late)
+            too_late = rows.filter(late)
             self._counts.late += too_late.num_rows
             self._bad.take(too_late, _late(line.closed))
         self._counts.replayed += pc.sum(pc.and_not(gone, late)).as_py() or 0
@@ -164,14 +174,14 @@ class Task:
             if pc.any(here).as_py():
                 placed = pc.or_(placed, here)
                 yield number, times.filter(here), rest.filter(here)
-        self._refuse(rest.filter(pc.invert(placed)))
+        self._refuse(rows.filter(pc.invert(placed)))
 
     def _refuse(self, rows: pa.Table) -> None:
         """Rows of no batch. They come here because they lack a key or a place in the order, which is known
         only now; a row that lacks nothing should have waited."""
 
         def read(part: pa.Table, start: int) -> pa.Table:
-            check_identity(self._plan.reading, part, start)
+            check_identity(self._plan.reading, part.drop_columns([TIME_COLUMN]), start)
             if part.num_rows:
                 raise BadBatch(
                     f"{part.num_rows} rows of micro-batch {self._plan.micro_batch} belong to no batch",
@@ -190,18 +200,38 @@ class Task:
         if self._output is None:
             self._output = _Output(self._plan, batch, plan, self._worker, self._folder)
         schema, reading = self._output.schema, self._plan.reading
+        if times is not None:
+            rows = rows.append_column(TIME_COLUMN, times)  # a row that does not fit keeps its time
 
         def read(part: pa.Table, start: int) -> pa.Table:
-            time = batch.upper - 1 if times is None else times.slice(start, part.num_rows)
-            return changes(reading, arrive(reading, part, time, first_row + start), schema)
+            time: int | pa.ChunkedArray = batch.upper - 1
+            if times is not None:
+                part, time = part.drop_columns([TIME_COLUMN]), part[TIME_COLUMN]
+            fitting = changes(reading, arrive(reading, part, time, first_row + start), schema)
+            if self._tied is not None:
+                _check_tied(fitting, self._tied)
+            return fitting
 
         for fitting in sift(rows, read, self._bad):
             self._output.add(fitting)
 
     def _close_output(self) -> None:
-        if self._output is not None:
+        if self._output is None:
+            return
+        try:
             self._files += self._output.close()
-            self._output = None
+        except Tied as tie:
+            if self._plan.quarantine is None:
+                raise
+            self._note_ties(self._output.ties(), self._plan.quarantine.rows_max, tie)
+        self._output.discard()
+        self._output = None
+
+    def _note_ties(self, ties: Iterable[pa.Table], rows_max: int, tie: Tied) -> None:
+        for some in ties:
+            self._ties.append(some)
+            if self._bad.rows + sum(part.num_rows for part in self._ties) > rows_max:
+                raise too_many(rows_max, tie)
 
 
 class _Output:
@@ -217,15 +247,13 @@ class _Output:
         if can_stream(plan) and not reading.key:
             self._stream = StreamingAppend(plan, self._store, batch, worker)
             return
-        key, sequence = reading.key, reading.sequence
+        key, sequence = reading.key, reading.sequence or None
+        # Rows of a frame have no order: without a sequence, of two different changes of a key neither is the
+        # last.
         if key and reading.changelog is not None:
             # A change is one by key, time and op. As all of them are part of the identity, two that differ in
-            # anything else are a tie, and refused as one.
-            key = (*key, *reading.changelog)
-            sequence = (reading.changelog[0],)
-        elif key and not sequence:
-            # Rows of a frame have no order: of two different changes of a key neither is the last.
-            sequence = key[:1]
+            # anything else are a tie.
+            key, sequence = (*key, *reading.changelog), None
         self._spool = Spool(folder, task.memory_bytes_max, key=key, sequence=sequence)
 
     def add(self, rows: pa.Table) -> None:
@@ -237,11 +265,15 @@ class _Output:
     def close(self) -> list[FileClosed]:
         if self._stream is not None:
             return self._stream.close()
-        assert self._spool is not None
-        with self._spool as spool:
-            return write_batch_files(
-                self._plan, self._store, self._batch, self._worker, spool.parts(), spool.scratch
-            )
+        spool = self._spool
+        assert spool is not None
+        return write_batch_files(
+            self._plan, self._store, self._batch, self._worker, spool.parts(), spool.scratch
+        )
+
+    def ties(self) -> Iterator[pa.Table]:
+        """After `close` was refused with `Tied`: all changes that nothing decides between."""
+        return iter(()) if self._spool is None else self._spool.ties()
 
     def discard(self) -> None:
         if self._stream is not None:
@@ -252,6 +284,16 @@ class _Output:
 
 _NEGATIVE = BadRow("the time is negative", hint="Times count from 0 on: look at the source.")
 _NO_TIME = BadRow("the time is null", hint="Every change needs its time: fill it at the source.")
+
+
+def _check_tied(rows: pa.Table, tied: pa.Table) -> None:
+    if pc.any(among(rows, tied)).as_py():
+        place = ", ".join(f"{name} = {shown(rows[name], 0)}" for name in tied.column_names)
+        raise Tied(
+            f"several changes of {place} differ, and nothing says which is the last",
+            hint="Add a column to the sequence that tells them apart, such as the source's position. To "
+            "replay one of them, take the others out of the quarantine first.",
+        )
 
 
 def _late(closed: int) -> BadRow:

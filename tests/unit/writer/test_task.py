@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import uuid
 from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
@@ -25,12 +26,12 @@ from calve.model.errors import BadBatch, BadRow
 from calve.model.file import FileClosed, FileKind
 from calve.model.layout import PartitionField, SortField, Transform, TransformKind
 from calve.store import local_path
-from calve.writer.changes import Reading
+from calve.writer.changes import TIME_COLUMN, Reading
 from calve.writer.messages import Counts, Report
 from calve.writer.plan import DeleteScope, WritePlan
 from calve.writer.quarantine import SCHEMA as QUARANTINE_SCHEMA
-from calve.writer.quarantine import QuarantinePlan, from_stream
-from calve.writer.task import TIME_COLUMN, Slot, Task, TaskPlan, TimeLine, run_task
+from calve.writer.quarantine import Origin, QuarantinePlan, from_stream, to_stream
+from calve.writer.task import Slot, Task, TaskPlan, TimeLine, run_task
 
 HLC = 1_698_775_840_453_391_000 * 10**10
 """29 digits, as CockroachDB has them."""
@@ -49,6 +50,7 @@ SCHEMA = pa.schema(COLUMNS)
 QUARANTINED = pa.schema(
     [field(10 + number, one.name, one.type, one.nullable) for number, one in enumerate(QUARANTINE_SCHEMA)]
 )
+ORIGIN = Origin("sink", "a table", "{}", time=77)
 UPSERT = Reading(key=("id",), sequence=("lsn",), op_column="_op")
 APPEND = Reading()
 CHANGELOG = Reading(op_column="_op", changelog=("_calve_op", "_calve_time"))
@@ -194,7 +196,7 @@ def test_every_row_is_late_a_replay_or_in_the_one_batch_that_its_time_says(
     edges = [lower, *sorted(bound for bound in bounds if bound > lower), 60]
     slots = list(pairwise(edges))
     schema = pa.schema(COLUMNS)
-    quarantine = QuarantinePlan(write_plan(folder, QUARANTINED), Batch(0, 1), 7, 1000)
+    quarantine = QuarantinePlan(write_plan(folder, QUARANTINED), Batch(0, 1), 7, 1000, ORIGIN)
     plan = task_plan(
         APPEND, slots, write_plan(folder, schema), quarantine=quarantine,
         times=TimeLine(committed, closed, estimated=estimated),
@@ -358,7 +360,7 @@ def test_case_54_a_bad_row_ends_the_job_with_its_reason_and_what_it_looks_like(
 def test_case_54_a_bad_row_goes_to_quarantine_and_the_others_go_on(tmp_path: Path, name: str) -> None:
     """P8: kept exactly as it came, with the reason, counted."""
     bad, reason = BAD[name]
-    quarantine = QuarantinePlan(write_plan(tmp_path, QUARANTINED), Batch(7, 8), 7, 10)
+    quarantine = QuarantinePlan(write_plan(tmp_path, QUARANTINED), Batch(7, 8), 7, 10, ORIGIN)
     plan = task_plan(
         UPSERT, [(3, 10)], upsert_plan(tmp_path), times=line(0, 3, estimated=True), quarantine=quarantine
     )
@@ -367,15 +369,115 @@ def test_case_54_a_bad_row_goes_to_quarantine_and_the_others_go_on(tmp_path: Pat
     assert report.counts.rows == 3
     assert report.counts.quarantined == 1
     ((kept,),) = read(report.quarantined).values()
-    micro_batch, why, hint, text, arrow = kept
-    assert (micro_batch, bool(hint)) == (7, True)
+    micro_batch, why, hint, text, arrow, time, id_, batch, replay, *origin = kept
+    assert (micro_batch, bool(hint), batch, replay, origin) == (7, True, 8, None, ["sink", "a table", "{}"])
+    assert time == bad[2]
+    assert str(uuid.UUID(id_)) == id_
     assert reason in why
     assert json.loads(text) == dict(zip(("id", "v", "lsn", "_op"), bad, strict=True))
     assert [tuple(row.values()) for row in from_stream(arrow).to_pylist()] == [bad]
 
 
+def quarantining(folder: Path, rows_max: int = 10) -> QuarantinePlan:
+    return QuarantinePlan(write_plan(folder, QUARANTINED), Batch(7, 8), 7, rows_max, ORIGIN)
+
+
+def run_again(plan: TaskPlan, *record_batches: pa.RecordBatch) -> Report:
+    """A task, and once more without the ties that it found, until it finds none."""
+    report = run(plan, *record_batches)
+    tied: list[pa.Table] = []
+    while report.tied is not None:
+        assert (report.files, report.quarantined) == ((), ())
+        tied.append(report.tied)
+        report = run(replace(plan, tied=to_stream(pa.concat_tables(tied))), *record_batches)
+    return report
+
+
+def kept_rows(report: Report) -> list[Any]:
+    """The rows that went to quarantine, as they came."""
+    arrow = QUARANTINE_SCHEMA.names.index("arrow")
+    kept = [row for some in read(report.quarantined).values() for row in some]
+    return sorted((tuple(from_stream(row[arrow]).to_pylist()[0].values()) for row in kept), key=repr)
+
+
+def test_p8_all_rows_of_a_tie_go_to_quarantine_and_the_change_before_them_stays(tmp_path: Path) -> None:
+    """Copies of tied rows too; and what is then the last of the key may be a tie again."""
+    plan = task_plan(
+        UPSERT, [(0, 10)], upsert_plan(tmp_path), times=line(0), quarantine=quarantining(tmp_path)
+    )
+    tied = [(1, "a", 9, "u"), (1, "b", 9, "u"), (1, "a", 9, "u"), (1, None, 7, "D"), (1, "c", 7, "u")]
+    report = run_again(plan, rows(*tied, (1, "before", 5, "u"), (2, "other", 9, "u")), rows((3, "x", 1, "u")))
+    assert read(report.files) == {(0, 10): [(1, "before", 5), (2, "other", 9), (3, "x", 1)]}
+    assert sorted(kept_rows(report), key=repr) == sorted(tied, key=repr)
+    assert report.counts.quarantined == 5
+
+
+def test_p8_a_tie_that_a_later_change_overtakes_is_none(tmp_path: Path) -> None:
+    plan = task_plan(
+        UPSERT, [(0, 10)], upsert_plan(tmp_path), times=line(0), quarantine=quarantining(tmp_path)
+    )
+    report = run(plan, rows((1, "a", 3, "u"), (1, "b", 3, "u"), (1, "c", 4, "u")))
+    assert report.tied is None
+    assert read(report.files) == {(0, 10): [(1, "c", 4)]}
+
+
+def test_p8_without_a_sequence_all_different_changes_of_a_key_go_to_quarantine(tmp_path: Path) -> None:
+    reading = replace(UPSERT, sequence=())
+    plan = task_plan(reading, [(0, 1)], upsert_plan(tmp_path), quarantine=quarantining(tmp_path))
+    tied = [(1, "a", 1, "u"), (1, "b", 2, "u")]
+    report = run_again(plan, rows(*tied, (2, "c", 1, "u"), (2, "c", 1, "u"), times=False))
+    assert read(report.files) == {(0, 1): [(2, "c", 1)]}
+    assert kept_rows(report) == tied
+
+
+def test_p8_ties_of_a_keyed_changelog_go_to_quarantine(tmp_path: Path) -> None:
+    reading = replace(CHANGELOG, key=("id",))
+    schema = pa.schema([*COLUMNS, field(4, "_calve_op", pa.string()), field(5, "_calve_time", pa.int64())])
+    plan = task_plan(
+        reading, [(0, 5), (5, 10)], write_plan(tmp_path, schema), times=line(0),
+        quarantine=quarantining(tmp_path),
+    )  # fmt: skip
+    tied = [(1, "a", 3, "u"), (1, "b", 3, "u"), (2, "a", 7, "D"), (2, "b", 7, "D")]
+    report = run_again(plan, rows(*tied[:2], (1, "c", 3, "D")), rows(*tied[2:], (2, "b", 7, "u")))
+    assert read(report.files) == {
+        (0, 5): [(1, "c", 3, "delete", 3)],
+        (5, 10): [(2, "b", 7, "upsert", 7)],
+    }
+    assert kept_rows(report) == tied
+
+
+def test_more_ties_than_a_quarantine_takes_end_the_job(tmp_path: Path) -> None:
+    plan = task_plan(
+        UPSERT, [(0, 10)], upsert_plan(tmp_path), times=line(0), quarantine=quarantining(tmp_path, 5)
+    )
+    with pytest.raises(BadRow, match="more than 5 rows"):
+        run(plan, rows(*((key, value, 3, "u") for key in range(3) for value in "ab")))
+
+
+def test_keys_may_be_null_also_where_nothing_orders_their_changes(tmp_path: Path) -> None:
+    """A null key is a key, not a missing place in the order."""
+    reading = replace(UPSERT, sequence=(), null_keys=True)
+    schema = pa.schema([field(1, "id", pa.int64()), *COLUMNS[1:]])
+    plan = task_plan(reading, [(0, 1)], upsert_plan(tmp_path, schema=schema))
+    report = run(plan, rows((None, "a", 1, "u"), (1, "b", 1, "u"), times=False))
+    assert read(report.files) == {(0, 1): [(1, "b", 1), (None, "a", 1)]}
+    with pytest.raises(BadRow, match="two different changes of key id = None came together"):
+        run(plan, rows((None, "a", 1, "u"), (None, "b", 1, "u"), times=False))
+
+
+def test_a_sequence_that_is_no_number_goes_to_quarantine(tmp_path: Path) -> None:
+    schema = pa.schema([COLUMNS[0], field(3, "at", pa.float64())])
+    reading = Reading(key=("id",), sequence=("at",), op_column="_op")
+    plan = task_plan(
+        reading, [(0, 1)], upsert_plan(tmp_path, schema=schema), quarantine=quarantining(tmp_path)
+    )
+    report = run(plan, pa.RecordBatch.from_pydict({"id": [1, 2], "at": [float("nan"), 1.5]}))
+    assert read(report.files) == {(0, 1): [(2, 1.5)]}
+    assert report.counts.quarantined == 1
+
+
 def test_a_quarantine_has_its_limit_and_then_the_job_ends(tmp_path: Path) -> None:
-    quarantine = QuarantinePlan(write_plan(tmp_path, QUARANTINED), Batch(7, 8), 7, 2)
+    quarantine = QuarantinePlan(write_plan(tmp_path, QUARANTINED), Batch(7, 8), 7, 2, ORIGIN)
     plan = task_plan(UPSERT, [(0, 10)], upsert_plan(tmp_path), times=line(0), quarantine=quarantine)
     with pytest.raises(BadRow, match="more than 2 rows") as refused:
         run(plan, rows(*((number, "a", 5, "x") for number in range(5))))
@@ -440,10 +542,10 @@ import resource, sys
 from pathlib import Path
 import pyarrow as pa
 from calve.model.batch import Batch
-from calve.writer.changes import Reading
+from calve.writer.changes import TIME_COLUMN, Reading
 from calve.writer.messages import Report
 from calve.writer.plan import DeleteScope, WritePlan
-from calve.writer.task import TIME_COLUMN, Slot, TaskPlan, TimeLine, run_task
+from calve.writer.task import Slot, TaskPlan, TimeLine, run_task
 
 folder, keys, record_batches, rows = Path(sys.argv[1]), *map(int, sys.argv[2:])
 def field(number, name, kind):

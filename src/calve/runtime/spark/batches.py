@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
@@ -37,10 +38,12 @@ from calve.runtime.spark.stash import SEGMENTS, Manifest, Segment
 from calve.runtime.spark.target import Target
 from calve.table.build import Ready
 from calve.writer.messages import Counts, Report
-from calve.writer.quarantine import QuarantinePlan
+from calve.writer.quarantine import QuarantinePlan, to_stream
 from calve.writer.task import Slot, TaskPlan
 
 _TASK_MEMORY_BYTES = 256 * 1024 * 1024
+_TIES_MAX = 10
+"""How often rows are written again because what was left of a key was a tie once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,7 @@ class Desk:
             spill_folder=sink.spill_folder,
             **settings,
         )
-        report = run_tasks(frame, plan, sink.key, self.tasks(frame))
+        report = self._run(frame, plan)
         if report.counts.quarantined > self.config.bad_rows_max:
             raise BadRow(
                 f"micro-batch {number}: {report.counts.quarantined} rows do not fit, and at most "
@@ -110,14 +113,35 @@ class Desk:
             )
         return report
 
+    def _run(self, frame: DataFrame, plan: TaskPlan) -> Report:
+        """Run the tasks; again without the changes that nothing decides between, where they found some."""
+        tied: pa.Table | None = None
+        for _ in range(_TIES_MAX):
+            report = run_tasks(frame, plan, self.config.sink.key, self.tasks(frame))
+            if report.tied is None:
+                return report
+            tied = report.tied if tied is None else pa.concat_tables([tied, report.tied])
+            plan = replace(plan, tied=to_stream(tied))
+        raise BadRow(
+            f"micro-batch {plan.micro_batch}: changes of a key differ at {_TIES_MAX} places of its order, "
+            "and nothing says at any of them which is the last",
+            hint="The sequence does not order the changes: add the source's position to it.",
+        )
+
     def ready(
-        self, closed: Sequence[tuple[Batch, tuple[FileClosed, ...], EpochPlan]], positions: Mapping[str, Any]
+        self,
+        closed: Sequence[tuple[Batch, tuple[FileClosed, ...], EpochPlan]],
+        positions: Mapping[str, Any],
+        *,
+        quarantined: bool = False,
     ) -> tuple[Ready, ...]:
         """The batches that are published, of closed ones with their files. Time without changes goes to the
-        next batch that has some."""
+        next batch that has some. `quarantined`: their changes went there; the frontier tells a replay that
+        nothing older than these is still to come."""
         committed = self.target.progress.frontier
         heartbeat = self.config.sink.heartbeat or None
-        published = settle(committed, [(batch, bool(files)) for batch, files, _ in closed], heartbeat)
+        changed = [(batch, quarantined or bool(files)) for batch, files, _ in closed]
+        published = settle(committed, changed, heartbeat)
         by_upper = {batch.upper: (files, plan) for batch, files, plan in closed}
         ready: list[Ready] = []
         for batch in published:
@@ -143,7 +167,8 @@ def numbered(desk: Desk, work: MicroBatch, upper: int) -> Written:
     batch = Batch(target.progress.frontier, upper)
     plan = target.plan(target.coordinator.base)
     report = desk.write(work.frame, work.number, [Slot(batch, plan.write)], quarantine=work.quarantine)
-    ready = desk.ready([(batch, report.files, plan)], work.positions)
+    quarantined = bool(report.quarantined)
+    ready = desk.ready([(batch, report.files, plan)], work.positions, quarantined=quarantined)
     return Written(
         closed=upper,
         placed=upper,

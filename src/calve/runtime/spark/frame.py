@@ -25,8 +25,9 @@ from calve.config.stream import StreamConfig
 from calve.model.batch import Batch
 from calve.model.errors import ConfigError
 from calve.runtime.spark.stash import Segment
+from calve.writer.changes import TIME_COLUMN
 from calve.writer.messages import SPARK_SCHEMA, Report
-from calve.writer.task import TIME_COLUMN, TaskPlan, run_task
+from calve.writer.task import TaskPlan, run_task
 
 _LONG_MAX = 2**63 - 1
 _INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)

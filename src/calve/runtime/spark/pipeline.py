@@ -104,7 +104,7 @@ class Pipeline:
         where = positions(run.checkpoint, micro_batch, log.digest, run.base)
         kept = None
         if run.quarantine is not None:
-            kept = quarantine_plan(run.quarantine, where, self._config.bad_rows_max)
+            kept = quarantine_plan(run.quarantine, run.target, self._config, where)
         return MicroBatch(frame, micro_batch, where, kept, log.watermark_ms * 1000)
 
     def _write_until_committed(

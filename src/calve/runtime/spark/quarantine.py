@@ -1,4 +1,4 @@
-"""The quarantine: the table beside the target where rows go that do not fit (P8).
+"""The quarantine in a stream: rows that do not fit, on their way to the table beside the target (P8).
 
 Its batches are micro-batches, whatever the target's times are: a row that does not fit may have no time. It
 is committed before the target, under a tag of its own; the micro-batch's number tells a replay from a new
@@ -12,31 +12,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from calve.config.sink import Mode, SinkConfig
+from calve.config.stream import StreamConfig
 from calve.model.batch import Batch
 from calve.model.progress import Progress
-from calve.protocol.replay import CHECKPOINT, NUMBER, OFFSETS, base_of, positions
+from calve.protocol.replay import BASE, CHECKPOINT, NUMBER, OFFSETS, base_of, positions
+from calve.runtime.replay.names import ReadAs
 from calve.runtime.spark.batches import MicroBatch, Written
 from calve.runtime.spark.target import Target
 from calve.table.build import Ready
 from calve.writer.changes import Arrival
-from calve.writer.quarantine import SCHEMA, QuarantinePlan
-
-SUFFIX = "__quarantine"
-SOURCE = "micro-batch"
-
-
-def quarantine_config(config: SinkConfig) -> SinkConfig:
-    """The sink of rows that do not fit: a table beside the target."""
-    return SinkConfig(
-        namespace=config.namespace,
-        table=f"{config.table}{SUFFIX}",
-        sink_id=f"{config.sink_id}.quarantine",
-        catalog=config.catalog,
-        mode=Mode.APPEND,
-        commit_attempts_max=config.commit_attempts_max,
-        commit_timeout_ms=config.commit_timeout_ms,
-    )
+from calve.writer.quarantine import SCHEMA, Origin, QuarantinePlan
 
 
 def bad_rows() -> Arrival:
@@ -44,16 +29,25 @@ def bad_rows() -> Arrival:
     return Arrival(pa.Table.from_batches([], SCHEMA), None, 0)
 
 
-def quarantine_plan(target: Target, where: Mapping[str, Any], rows_max: int) -> QuarantinePlan:
+def quarantine_plan(
+    quarantine: Target, target: Target, config: StreamConfig, where: Mapping[str, Any]
+) -> QuarantinePlan:
     """How the tasks of a micro-batch write rows that do not fit; `where` are its positions."""
-    progress, number = target.progress, where[NUMBER]
+    progress, number = quarantine.progress, where[NUMBER]
     upper = base_of(progress, where[CHECKPOINT]) + number + 1
     if upper <= progress.frontier and not _is_last(progress, where):
         # An older copy of the checkpoint: the number was another micro-batch before. Its rows are new here,
         # and what of them is not is dropped by its time (case 13).
         upper = progress.frontier + 1
     batch = Batch(min(progress.frontier, upper - 1), upper)
-    return QuarantinePlan(target.plan(target.coordinator.base).write, batch, number, rows_max)
+    origin = Origin(
+        sink=config.sink.sink_id,
+        target=str(target.coordinator.base.metadata.table_uuid),
+        read_as=ReadAs.of(config.sink, config.time_column).to_json(),
+        time=where[BASE] + number if config.time_column is None else None,
+    )
+    write = quarantine.plan(quarantine.coordinator.base).write
+    return QuarantinePlan(write, batch, number, config.bad_rows_max, origin)
 
 
 def _is_last(progress: Progress, where: Mapping[str, Any]) -> bool:

@@ -18,11 +18,12 @@ from calve.config.stream import BadRows, StreamConfig
 from calve.model.errors import Diverged, StoreError
 from calve.protocol.replay import base_of
 from calve.runtime.clock import Clock
+from calve.runtime.replay.names import SOURCE, quarantine_config
 from calve.runtime.rows import reading_of
 from calve.runtime.spark.files import CheckpointFiles
 from calve.runtime.spark.frame import Clockwork
 from calve.runtime.spark.outbox import Outboxes
-from calve.runtime.spark.quarantine import SOURCE, bad_rows, quarantine_config
+from calve.runtime.spark.quarantine import bad_rows
 from calve.runtime.spark.stash import Files, Stash
 from calve.runtime.spark.target import Known, Target, hold
 from calve.writer.changes import Arrival, arrive
