@@ -30,6 +30,7 @@ from calve.model.errors import (
     TableError,
     TableMissing,
     TableReplaced,
+    Tied,
     UnknownOption,
 )
 
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from calve.config.catalog import CatalogConfig
     from calve.config.sink import Delivery, Mode, SinkConfig
     from calve.config.stream import StreamConfig
+    from calve.runtime.replay.door import list_quarantine, replay_quarantine
+    from calve.runtime.replay.result import Quarantined, Replayed
     from calve.runtime.result import EpochResult, WriteResult
     from calve.runtime.sink import IcebergSink
     from calve.runtime.spark.door import write, write_stream
@@ -66,6 +69,8 @@ __all__ = [
     "IcebergSink",
     "Mode",
     "PremiseBroken",
+    "Quarantined",
+    "Replayed",
     "RolledBack",
     "SchemaMismatch",
     "SinkConfig",
@@ -79,9 +84,12 @@ __all__ = [
     "TableMissing",
     "TableReplaced",
     "TerminalLine",
+    "Tied",
     "UnknownOption",
     "WriteResult",
+    "list_quarantine",
     "progress",
+    "replay_quarantine",
     "write",
     "write_stream",
 ]
@@ -94,13 +102,17 @@ _LAZY = {
     "EpochResult": "calve.runtime.result",
     "IcebergSink": "calve.runtime.sink",
     "Mode": "calve.config.sink",
+    "Quarantined": "calve.runtime.replay.result",
+    "Replayed": "calve.runtime.replay.result",
     "SinkConfig": "calve.config.sink",
     "SinkListener": "calve.runtime.spark.progress",
     "SinkProgress": "calve.runtime.spark.progress",
     "StreamConfig": "calve.config.stream",
     "TerminalLine": "calve.runtime.spark.progress",
     "WriteResult": "calve.runtime.result",
+    "list_quarantine": "calve.runtime.replay.door",
     "progress": "calve.runtime.spark.progress",
+    "replay_quarantine": "calve.runtime.replay.door",
     "write": "calve.runtime.spark.door",
     "write_stream": "calve.runtime.spark.door",
 }

@@ -46,6 +46,9 @@ class Premises:
     """Deletes reach only files of this spec: every live data file had it."""
     new_spec: int | None = None
     """An id under which the batch adds a partition spec."""
+    read_at: int | None = None
+    """The snapshot of main whose rows were read to write the batch; 0 where there was none. Nothing else may
+    be there when it is committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,8 @@ def broken(
         reasons.append(f"all files had partition spec {premises.only_spec}, and now some have another")
     if premises.new_spec is not None and premises.new_spec in metadata.specs():
         reasons.append(f"somebody else added a partition spec with id {premises.new_spec}")
+    if premises.read_at is not None and premises.read_at != (metadata.current_snapshot_id or 0):
+        reasons.append("its rows were read, and the table was changed since")
     if premises.evolved_from is None:
         reasons += _schema_changes(premises.schema, before.schema or metadata.schema())
     elif premises.evolved_from != SchemaState.of(metadata):
