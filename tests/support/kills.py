@@ -57,6 +57,8 @@ class Job:
     file_bytes_max: int | None = None
     """A file that would grow larger cannot be written: a disk that is full."""
     options: dict[str, str] = field(default_factory=dict)
+    replay: str | None = None
+    """Replay the quarantine of this table instead, in the catalog of the options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +217,10 @@ class _Run:
             self._tell()
 
     def _pour(self, steps: Steps) -> None:
+        if self.job.replay is not None:
+            done = calve.replay_quarantine(self.job.replay, catalog=self.job.options)
+            self.report["replayed"] = [done.replay, done.applied, done.superseded, len(done.left)]
+            return
         options = {**sink_options(self.folder, self.variant), **self.job.options}
         with calve.IcebergSink.from_options(options) as sink:
             first = 1 if self.job.from_start else max(sink.frontier(), 1)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from calve.writer.changes import TIME_COLUMN, arrive
 from calve.writer.messages import Report
 from calve.writer.quarantine import to_stream
 from calve.writer.task import Slot, Task, TaskPlan, TimeLine
-from tests.support.readers import duck_reader
+from tests.support.readers import DuckReader, duck_reader
 
 NAME = "lake.ns.t"
 UPSERT = {"mode": "upsert", "key": ("id",), "sequence_by": ("lsn",), "op_column": "_op"}
@@ -40,6 +41,7 @@ TIMED = {"time_column": "lsn", "frontier": "maximum"}
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.int64()), ("lsn", pa.int64()), ("_op", pa.string())])
 STRICT = SCHEMA.set(1, pa.field("v", pa.int64(), nullable=False))
 """The table requires `v`: a row without it does not fit until that is changed."""
+_OPEN = ExitStack()
 
 
 @dataclass(slots=True)
@@ -137,14 +139,18 @@ class Stream:
     def rows(self) -> list[tuple[Any, ...]]:
         """The rows of the table, read by DuckDB."""
         place = self.load().metadata_location
-        with duck_reader() as duck:
-            return sorted(
-                duck.connection.execute(f"SELECT * FROM iceberg_scan('{place}')").fetchall(), key=repr
-            )
+        found = _duck().connection.execute(f"SELECT * FROM iceberg_scan('{place}')").fetchall()
+        return sorted(found, key=repr)
 
     def snapshots(self) -> tuple[int, int]:
         """How many snapshots both tables have: a claim is one."""
         return len(self.load().metadata.snapshots), len(self.load("t__quarantine").metadata.snapshots)
+
+
+@cache
+def _duck() -> DuckReader:
+    """One for the process: its extensions take long to load."""
+    return _OPEN.enter_context(duck_reader())
 
 
 def _run(plan: TaskPlan, rows: pa.Table) -> Report:

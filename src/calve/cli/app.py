@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -14,8 +11,9 @@ from rich.console import Console
 import calve
 from calve.cli.demo import Demo, run_demo
 from calve.cli.needs import check_spark
+from calve.cli.quarantine import quarantine
 from calve.cli.show import show_demo
-from calve.model.errors import CalveError
+from calve.cli.words import errors_in_words
 from calve.runtime.spark.progress import TerminalLine
 
 app = typer.Typer(
@@ -24,6 +22,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(quarantine, name="quarantine")
 
 
 def _version(asked: bool) -> None:
@@ -50,7 +49,7 @@ def demo(
 ) -> None:
     """Stream a ledger through Spark, kill the driver, and compare every snapshot with the truth."""
     line = TerminalLine()
-    with _errors_in_words():
+    with errors_in_words():
         check_spark()
         try:
             outcome = run_demo(Demo(accounts=rows, kills=kills, keep=keep), line.show)
@@ -62,13 +61,3 @@ def demo(
         show_demo(outcome, Console())
     if not outcome.matches:
         raise typer.Exit(1)
-
-
-@contextmanager
-def _errors_in_words() -> Iterator[None]:
-    """A person at a terminal needs what is known and what to do, not the way there."""
-    try:
-        yield
-    except CalveError as error:
-        sys.stderr.write(f"calve: {type(error).__name__}: {error}\n")
-        raise typer.Exit(1) from None

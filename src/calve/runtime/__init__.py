@@ -23,4 +23,6 @@ health       how the sink is, what it has done, what it can do
 meter        what it does, counted as it happens
 result       what its calls answer
 clock        the time, at the edge
+replay       rows of a quarantine into their table; a room of its own
+spark        the pipeline on Spark; a room of its own
 """
