@@ -15,6 +15,7 @@ import calve
 from tests.support.flow import Flow
 from tests.support.lake import NAMESPACE, Lake
 from tests.support.readers import Reader, read_snapshot
+from tests.support.spark import has_iceberg
 
 pytestmark = [pytest.mark.spark]
 
@@ -124,3 +125,46 @@ def test_p8_rows_of_an_append_are_neither_lost_nor_doubled(flow: MakeFlow, reade
     assert calve.list_quarantine(name(one), catalog=said(one)) == ()
     for reader in readers:
         assert seen(one, reader) == [(1, "a", 1), (2, None, 2), (3, None, 3), (4, None, 4)], reader.name
+
+
+@pytest.mark.skipif(not has_iceberg(), reason="Iceberg has no runtime for this Spark")
+def test_p1_what_other_engines_deleted_and_rewrote_is_seen(
+    flow: MakeFlow, spark: Any, readers: list[Reader]
+) -> None:
+    """Position deletes and compacted files, as Spark leaves them."""
+    one = flow(UPSERT, SCHEMA)
+    one.put(*(change(number, "a", number) for number in range(1, 5)))
+    one.put(change(2, "b", 10), *(change(number, None, 10 + number) for number in (1, 2, 3)))
+    one.run()
+    table = name(one)
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
+    spark.sql(f"DELETE FROM {table} WHERE id = 1")
+    relax(one)
+    assert calve.replay_quarantine(table, catalog=said(one)).applied == 2
+    for reader in readers:
+        assert seen(one, reader) == [(2, None, 12), (3, None, 13), (4, "a", 4)], reader.name
+    arguments = f"'{NAMESPACE}.{one.table}', options => map('rewrite-all', 'true')"
+    spark.sql(f"CALL {one.lake.name}.system.rewrite_data_files({arguments})")
+    (waits,) = calve.list_quarantine(table, catalog=said(one))
+    assert waits.reason.startswith("its key is not in the table")
+    assert calve.replay_quarantine(table, catalog=said(one)).replay is None
+    assert calve.replay_quarantine(table, catalog=said(one), absent="insert").applied == 1
+    for reader in readers:
+        assert seen(one, reader) == [(1, None, 11), (2, None, 12), (3, None, 13), (4, "a", 4)], reader.name
+
+
+@pytest.mark.parametrize("stream", [{}, MAXIMUM], ids=["numbered", "timed"])
+def test_p1_a_batch_of_nothing_but_bad_rows_moves_the_frontier_so_that_they_can_be_replayed(
+    flow: MakeFlow, stream: dict[str, Any], duckdb: Reader
+) -> None:
+    """Else a replay could not tell whether older changes of the batch are still on their way."""
+    one = flow(UPSERT, SCHEMA, **stream)
+    one.put(change(1, "a", 1), change(2, "b", 10))
+    one.put(change(1, None, 20))
+    one.put(change(2, None, 30))
+    one.run()
+    relax(one)
+    done = calve.replay_quarantine(name(one), catalog=said(one))
+    # By its own time, the last change still waits beside the checkpoint.
+    assert (done.applied, len(done.left)) == ((1, 0) if stream else (2, 0))
+    assert seen(one, duckdb)[0] == (1, None, 20)

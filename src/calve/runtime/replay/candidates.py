@@ -176,9 +176,12 @@ class Desk:
         if name not in rows.column_names:
             raise BadRow(f"there is no column {name!r}, which tells the time", hint="Mend the row.")
         column = rows[name]
-        if pa.types.is_timestamp(column.type):
-            column = column.cast(pa.timestamp("us", column.type.tz))
-        times = column.cast(pa.decimal128(38, 0) if pa.types.is_decimal(column.type) else pa.int64())
+        try:
+            if pa.types.is_timestamp(column.type):
+                column = column.cast(pa.timestamp("us", column.type.tz))
+            times = column.cast(pa.decimal128(38, 0) if pa.types.is_decimal(column.type) else pa.int64())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise BadRow(f"column {name!r} tells no time: {error}", hint="Mend the row.") from error
         if times.null_count:
             raise _NO_TIME
         if pc.any(pc.less(times, pa.scalar(0, times.type))).as_py():

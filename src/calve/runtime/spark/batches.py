@@ -136,11 +136,13 @@ class Desk:
         quarantined: bool = False,
     ) -> tuple[Ready, ...]:
         """The batches that are published, of closed ones with their files. Time without changes goes to the
-        next batch that has some. `quarantined`: their changes went there; the frontier tells a replay that
-        nothing older than these is still to come."""
+        next batch that has some. `quarantined`: changes went there, and the last batch is published in any
+        case, because its frontier tells a replay that nothing older than these is still to come."""
         committed = self.target.progress.frontier
         heartbeat = self.config.sink.heartbeat or None
-        changed = [(batch, quarantined or bool(files)) for batch, files, _ in closed]
+        changed = [(batch, bool(files)) for batch, files, _ in closed]
+        if quarantined and changed:
+            changed[-1] = (changed[-1][0], True)
         published = settle(committed, changed, heartbeat)
         by_upper = {batch.upper: (files, plan) for batch, files, plan in closed}
         ready: list[Ready] = []
@@ -218,7 +220,8 @@ class Timed:
         line = slots.line
         report = self._placed(work, survey, slots, before, files)
         segment = self._stashed(work, survey, line, files)
-        ready = self.desk.ready(slots.closed_with(report.files, waiting), work.positions)
+        closed, quarantined = slots.closed_with(report.files, waiting), bool(report.quarantined)
+        ready = self.desk.ready(closed, work.positions, quarantined=quarantined)
         kept = [] if before is None else [one for one in before.segments if one.upper > line.placed]
         return Written(
             closed=line.stream_closed,
