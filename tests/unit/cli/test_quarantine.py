@@ -46,7 +46,7 @@ def test_a_replay_says_what_went_in_and_what_waits_and_why(calve, stream):
     said = calve("replay").stdout
     assert "Replay 1 of ns.t: 1 changes went in, 0 were superseded by newer ones, 2 rows wait." in said
     assert "1 × its key is not in the table" in said
-    assert "hint: If such rows belong there, replay with --absent insert." in said
+    assert "hint: If such rows belong there, replay with --absent insert (absent='insert')." in said
     done = json.loads(calve("replay", "--json", "--absent", "insert").stdout)
     assert (done["replay"], done["applied"], done["superseded"], len(done["left"])) == (2, 1, 0, 1)
     assert stream.rows() == [(1, None, 3), (2, None, 4)]

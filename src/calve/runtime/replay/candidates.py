@@ -40,11 +40,11 @@ _NEGATIVE = BadRow("the time is negative", hint="Times count from 0 on: mend the
 _STAYS = {
     Fate.ABSENT: BadRow(
         "its key is not in the table: it was never there, or it was deleted since",
-        hint="If such rows belong there, replay with --absent insert.",
+        hint="If such rows belong there, replay with --absent insert (absent='insert').",
     ),
     Fate.AHEAD: BadRow(
         "the stream has not come so far: an older change of the key may still be on its way",
-        hint="Let the stream go on, then replay again.",
+        hint="Let the stream go on until the table's frontier is past it, then replay again.",
     ),
     Fate.TIED: BadRow(
         "another row of the quarantine says something else of the same key at the same place of its order",
