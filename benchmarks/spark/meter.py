@@ -140,6 +140,10 @@ def read_proc(process: int, what: str) -> str | None:
 def descendants(root: int) -> Iterator[int]:
     """A process and all below it."""
     yield root
-    for task in Path(f"/proc/{root}/task").glob("*"):
-        for child in (read_proc(root, f"task/{task.name}/children") or "").split():
+    try:
+        tasks = os.listdir(f"/proc/{root}/task")
+    except (FileNotFoundError, ProcessLookupError):
+        return  # it has ended meanwhile
+    for task in tasks:
+        for child in (read_proc(root, f"task/{task}/children") or "").split():
             yield from descendants(int(child))
