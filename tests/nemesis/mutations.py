@@ -20,7 +20,7 @@ from calve.runtime.spark import batches, frame, pipeline, quarantine, slots, tar
 from calve.runtime.spark.batches import Timed
 from calve.runtime.spark.pipeline import Pipeline
 from calve.runtime.spark.stash import Stash
-from calve.runtime.spark.target import Target
+from calve.runtime.spark.target import Holding
 from calve.table import build, refs
 from calve.table.base import tag_snapshot
 from tests.nemesis import stories
@@ -231,8 +231,8 @@ def the_order_of_arrival_counts(patch: pytest.MonkeyPatch) -> None:
 
 def later_batches_of_a_group_delete_nothing(patch: pytest.MonkeyPatch) -> None:
     """Every batch of a group is planned as if the table were still empty."""
-    plan = Target.plan
-    patch.setattr(Target, "plan", lambda self, base, older_rows=False: plan(self, base))
+    plan = Holding.plan
+    patch.setattr(Holding, "plan", lambda self, base, older_rows=False: plan(self, base))
 
 
 # -------------------------------------------------------------------- time

@@ -27,7 +27,7 @@ from calve.runtime.clock import SystemClock
 from calve.runtime.replay.names import SOURCE, quarantine_config
 from calve.runtime.rows import reading_of
 from calve.runtime.spark.quarantine import bad_rows, quarantine_plan
-from calve.runtime.spark.target import Target, hold
+from calve.runtime.spark.target import Holding, hold
 from calve.table.build import Ready
 from calve.writer.changes import TIME_COLUMN, arrive
 from calve.writer.messages import Report
@@ -114,7 +114,7 @@ class Stream:
                 ready = Ready(batch, report.files, plan.schema, relies, brings_spec=plan.brings_spec)
                 target.coordinator.commit([replace(ready, positions=where)])
 
-    def _hold(self, catalog: SqlCatalog) -> tuple[Target, Target]:
+    def _hold(self, catalog: SqlCatalog) -> tuple[Holding, Holding]:
         config, clock = self.config, SystemClock()
         source = "micro-batch" if config.time_column is None else "column lsn (bigint)"
         empty = pa.Table.from_batches([], self.made_with if self.sent == 0 else self.schema)

@@ -35,7 +35,7 @@ from calve.runtime.spark.files import CheckpointFiles
 from calve.runtime.spark.frame import Clockwork, Survey, column, read_segments, run_tasks, write_segment
 from calve.runtime.spark.slots import Slots
 from calve.runtime.spark.stash import SEGMENTS, Manifest, Segment
-from calve.runtime.spark.target import Target
+from calve.runtime.spark.target import Holding
 from calve.table.build import Ready
 from calve.writer.messages import Counts, Report
 from calve.writer.quarantine import QuarantinePlan, to_stream
@@ -82,7 +82,7 @@ class Desk:
     """Where micro-batches of one query are worked on."""
 
     config: StreamConfig
-    target: Target
+    target: Holding
 
     def tasks(self, frame: DataFrame) -> int:
         """How many tasks share the keys: no more than can run at once, whatever the session's default is."""

@@ -30,7 +30,7 @@ from calve.runtime.spark.quarantine import quarantine_plan, quarantined
 from calve.runtime.spark.run import OffsetLog, Run, arrival_of, begin
 from calve.runtime.spark.session import tune
 from calve.runtime.spark.stash import Manifest
-from calve.runtime.spark.target import Target
+from calve.runtime.spark.target import Holding
 from calve.table.build import Ready
 
 _log = logging.getLogger("calve.pipeline")
@@ -202,7 +202,7 @@ def _can_publish(run: Run, manifest: Manifest) -> bool:
     return manifest.quarantine is None or run.quarantine is not None
 
 
-def _commit(target: Target, batches: Sequence[Ready]) -> Sequence[Ready]:
+def _commit(target: Holding, batches: Sequence[Ready]) -> Sequence[Ready]:
     """Publish the batches that the table does not have; these."""
     new = [ready for ready in batches if ready.batch.upper > target.progress.frontier]
     if new:

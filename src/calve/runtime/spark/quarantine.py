@@ -18,7 +18,7 @@ from calve.model.progress import Progress
 from calve.protocol.replay import BASE, CHECKPOINT, NUMBER, OFFSETS, base_of, positions
 from calve.runtime.replay.names import ReadAs
 from calve.runtime.spark.batches import MicroBatch, Written
-from calve.runtime.spark.target import Target
+from calve.runtime.spark.target import Holding
 from calve.table.build import Ready
 from calve.writer.changes import Arrival
 from calve.writer.quarantine import SCHEMA, Origin, QuarantinePlan
@@ -30,7 +30,7 @@ def bad_rows() -> Arrival:
 
 
 def quarantine_plan(
-    quarantine: Target, target: Target, config: StreamConfig, where: Mapping[str, Any]
+    quarantine: Holding, target: Holding, config: StreamConfig, where: Mapping[str, Any]
 ) -> QuarantinePlan:
     """How the tasks of a micro-batch write rows that do not fit; `where` are its positions."""
     progress, number = quarantine.progress, where[NUMBER]
@@ -55,7 +55,7 @@ def _is_last(progress: Progress, where: Mapping[str, Any]) -> bool:
     return all(progress.positions.get(name) == where[name] for name in (CHECKPOINT, NUMBER, OFFSETS))
 
 
-def quarantined(target: Target, work: MicroBatch, written: Written) -> Ready:
+def quarantined(target: Holding, work: MicroBatch, written: Written) -> Ready:
     """The rows of a micro-batch that do not fit, ready to be committed."""
     assert work.quarantine is not None
     plan = target.plan(target.coordinator.base)

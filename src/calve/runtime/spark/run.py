@@ -25,7 +25,7 @@ from calve.runtime.spark.frame import Clockwork
 from calve.runtime.spark.outbox import Outboxes
 from calve.runtime.spark.quarantine import bad_rows
 from calve.runtime.spark.stash import Files, Stash
-from calve.runtime.spark.target import Known, Target, hold
+from calve.runtime.spark.target import Holding, Known, hold
 from calve.writer.changes import Arrival, arrive
 
 _LOG_OFFSET = re.compile(r'\{"logOffset":(\d+)\}')
@@ -35,8 +35,8 @@ _LOG_OFFSET = re.compile(r'\{"logOffset":(\d+)\}')
 class Run:
     """What one run holds from its claim on."""
 
-    target: Target
-    quarantine: Target | None
+    target: Holding
+    quarantine: Holding | None
     checkpoint: str
     """The id of the query, which is the checkpoint's own."""
     files: CheckpointFiles

@@ -20,7 +20,7 @@ from calve.protocol.line import Known, Line, draw
 from calve.protocol.mint import MintPolicy
 from calve.runtime.plan import EpochPlan
 from calve.runtime.spark.stash import Manifest
-from calve.runtime.spark.target import Target
+from calve.runtime.spark.target import Holding
 from calve.table.build import Ready
 from calve.table.premises import Premises, unreadable
 from calve.writer.task import Slot, TimeLine
@@ -44,7 +44,7 @@ class Slots:
     def of(
         cls,
         config: StreamConfig,
-        target: Target,
+        target: Holding,
         before: Manifest | None,
         waiting: Sequence[Ready],
         frontier: int,

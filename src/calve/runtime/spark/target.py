@@ -30,7 +30,7 @@ from calve.writer.changes import Arrival
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class Holding:
     """A table that this run holds, and the columns that its rows come with."""
 
     config: SinkConfig
@@ -67,7 +67,7 @@ class Known:
 
 def hold(
     config: SinkConfig, arrival: Arrival, catalog: Catalog, clock: Clock, source: str, known: Known | None
-) -> Target:
+) -> Holding:
     """Make a table this run's own: created if it is not there, refused if it is not what was asked for."""
     try:
         table = load(catalog, config.identifier)
@@ -86,7 +86,7 @@ def hold(
             _check_known(config, metadata, known)
 
     coordinator = claim_table(config, catalog, clock, source=source, check=check)
-    return Target(config, coordinator, arrival.rows.schema)
+    return Holding(config, coordinator, arrival.rows.schema)
 
 
 def _check_known(config: SinkConfig, metadata: TableMetadata, known: Known) -> None:
