@@ -2,7 +2,9 @@
 
     FileClosed ──encode_file──▶ Entry.data_file ──▶ manifest, and every manifest it is merged into
 
-The partition record is fastavro's. Counts and bounds come encoded with the message: the worker did that.
+The partition record is fastavro's. Its fields are optional, whatever their columns are: the value of a void
+field is always null.
+Counts and bounds come encoded with the message: the worker did that.
 `equality_ids` is a list of ints, as the specification says: a list of longs makes Iceberg's own reader fail.
 """
 
@@ -144,7 +146,7 @@ def _physical(type_: Any, value: PartitionValue) -> Any:
 
 @lru_cache(maxsize=64)
 def entry_schema(partition: StructType) -> AvroSchema:
-    entry = manifest_entry_schema_with_data_file(2, data_file_with_partition(partition, 2))
+    entry = manifest_entry_schema_with_data_file(2, data_file_with_partition(_in_avro(partition), 2))
     schema = cast(AvroSchema, AvroSchemaConversion().iceberg_to_avro(entry, "manifest_entry"))
     (data_file,) = (field["type"] for field in schema["fields"] if field["name"] == "data_file")
     for field in data_file["fields"]:
@@ -152,3 +154,8 @@ def entry_schema(partition: StructType) -> AvroSchema:
             # PyIceberg says list<long>; Iceberg's own reader then fails to cast.
             field["type"] = ["null", {"type": "array", "items": "int", "element-id": 136}]
     return cast(AvroSchema, fastavro.parse_schema(schema))
+
+
+def _in_avro(partition: StructType) -> StructType:
+    """The partition with every field optional."""
+    return StructType(*(field.model_copy(update={"required": False}) for field in partition.fields))

@@ -60,6 +60,7 @@ SHAPES: dict[str, dict[str, object]] = {
     "global by half of the key": {"partition.spec": "a, v"},
     "sorted": {"sort.order": "v DESC"},
     "void": {"partition.spec": "void(v), a"},
+    "void of the key": {"partition.spec": "void(a)"},
 }
 
 

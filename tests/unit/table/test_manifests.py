@@ -341,8 +341,31 @@ def test_partition_fields_may_have_names_that_avro_does_not_take(tmp_path: Path,
     manifest = manifest_file(record, f"{tmp_path}/list.avro")
     found = [entry.data_file.partition[0] for entry in manifest.fetch_manifest_entry(PyArrowFileIO())]
     assert found == ["north", None]
-    assert json.loads(plain_schema(f"{tmp_path}/m.avro")[2]["partition-spec"])[0]["name"] == name
+    schema, _, metadata = plain_schema(f"{tmp_path}/m.avro")
+    assert json.loads(metadata["partition-spec"])[0]["name"] == name
+    (field,) = partition_fields(schema)
+    assert field.get("iceberg-field-name", field["name"]) == name
     assert read_entries(IO, record | {"sequence_number": 5}, shape) is not None
+
+
+@pytest.mark.parametrize("transform, value", [(VoidTransform(), None), (IdentityTransform(), 7)])
+def test_a_partition_field_is_optional_though_its_column_is_required(
+    tmp_path: Path, transform, value
+) -> None:
+    """As Iceberg's own writer has it: the value of a void field is always null."""
+    schema = Schema(NestedField(1, "id", LongType(), required=True))
+    shape = Shape(schema, PartitionSpec(PartitionField(1, 1000, transform, "p"), spec_id=0), Content.DATA)
+    record, _ = added_manifest(IO, f"{tmp_path}/m.avro", shape, 77, [closed((value,))])
+    (field,) = partition_fields(plain_schema(f"{tmp_path}/m.avro")[0])
+    assert field["type"] == ["null", "long"]
+    (entry,) = manifest_file(record, f"{tmp_path}/list.avro").fetch_manifest_entry(PyArrowFileIO())
+    assert entry.data_file.partition[0] == value
+
+
+def partition_fields(schema: Any) -> list[Any]:
+    (data_file,) = (field["type"] for field in schema["fields"] if field["name"] == "data_file")
+    (partition,) = (field["type"] for field in data_file["fields"] if field["name"] == "partition")
+    return partition["fields"]
 
 
 @pytest.mark.parametrize(
