@@ -229,6 +229,18 @@ VARIANTS: tuple[Variant, ...] = (
     _upsert(
         "void of the key, scoped", ("id",), options=_by("void(id), bucket(2, id)"), blind=NULL_PARTITIONS
     ),
+    _upsert(
+        "names beyond ASCII, scoped",
+        ("id", "日本"),
+        (ID, required(replace(REGION, name="日本")), replace(COUNT, name="ü")),
+        options=_by("日本"),
+    ),
+    _upsert(
+        "names beyond ASCII, global",
+        ("id",),
+        (ID, replace(REGION, name="日本"), replace(COUNT, name="ü")),
+        options=_by("bucket(2, ü), 日本"),
+    ),
     Variant("append", (LEDGER,), mode="append", epochs=3),
     Variant("append, partitioned", (LEDGER,), options=_by("day(instant), region"), mode="append", epochs=3),
     Variant("changelog", (LEDGER,), mode="changelog", epochs=3),

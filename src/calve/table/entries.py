@@ -3,7 +3,7 @@
     FileClosed ──encode_file──▶ Entry.data_file ──▶ manifest, and every manifest it is merged into
 
 The partition record is fastavro's. Its fields are optional, whatever their columns are: the value of a void
-field is always null.
+field is always null. Their names are written in the letters that Avro allows; readers go by field ids.
 Counts and bounds come encoded with the message: the worker did that.
 `equality_ids` is a list of ints, as the specification says: a list of longs makes Iceberg's own reader fail.
 """
@@ -11,6 +11,7 @@ Counts and bounds come encoded with the message: the worker did that.
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -32,6 +33,8 @@ from calve.table.lists import ManifestRecord
 _EXISTING, _ADDED, DELETED = 0, 1, 2
 
 _PARQUET = sized(b"PARQUET")
+
+_NO_LETTER = re.compile(r"[^A-Za-z0-9_]")
 
 _FILE_CONTENT = {FileKind.DATA: SMALL[0], FileKind.EQUALITY_DELETE: SMALL[2]}
 
@@ -153,9 +156,31 @@ def entry_schema(partition: StructType) -> AvroSchema:
         if field["name"] == "equality_ids":
             # PyIceberg says list<long>; Iceberg's own reader then fails to cast.
             field["type"] = ["null", {"type": "array", "items": "int", "element-id": 136}]
+        if field["name"] == "partition":
+            for written, ours in zip(field["type"]["fields"], partition.fields, strict=True):
+                if written["name"] != ours.name:
+                    written["iceberg-field-name"] = ours.name
     return cast(AvroSchema, fastavro.parse_schema(schema))
 
 
 def _in_avro(partition: StructType) -> StructType:
-    """The partition with every field optional."""
-    return StructType(*(field.model_copy(update={"required": False}) for field in partition.fields))
+    """The partition with names that Avro allows, each its own, and with every field optional."""
+    names: list[str] = []
+    for field in partition.fields:
+        name = _avro_name(field.name)
+        while name in names:  # `ü` beside a column that is called `_xFC`
+            name += "_"
+        names.append(name)
+    return StructType(
+        *(
+            field.model_copy(update={"name": name, "required": False})
+            for name, field in zip(names, partition.fields, strict=True)
+        )
+    )
+
+
+def _avro_name(name: str) -> str:
+    """As Iceberg writes it, but for letters beyond ASCII: Java takes them for letters, Avro's specification
+    and other readers do not."""
+    escaped = _NO_LETTER.sub(lambda found: f"_x{ord(found[0]):X}", name)
+    return f"_{escaped}" if escaped[0].isdigit() else escaped

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import uuid
 from decimal import Decimal
 from pathlib import Path
@@ -332,7 +333,9 @@ def json_or_text(text: str) -> Any:
         return text
 
 
-@pytest.mark.parametrize("name", ["a b", "1st", "ü-🧊", "a.b", "x/y", "_ok9", "data_file", "r102", 'qu"ote'])
+@pytest.mark.parametrize(
+    "name", ["a b", "1st", "ü", "日本", "٣", "ü-🧊", "a.b", "x/y", "_ok9", "data_file", "r102", 'qu"ote']
+)
 def test_partition_fields_may_have_names_that_avro_does_not_take(tmp_path: Path, name: str) -> None:
     shape = shape_of(StringType(), name=name)
     record, _ = added_manifest(
@@ -344,8 +347,24 @@ def test_partition_fields_may_have_names_that_avro_does_not_take(tmp_path: Path,
     schema, _, metadata = plain_schema(f"{tmp_path}/m.avro")
     assert json.loads(metadata["partition-spec"])[0]["name"] == name
     (field,) = partition_fields(schema)
+    assert re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", field["name"])
     assert field.get("iceberg-field-name", field["name"]) == name
     assert read_entries(IO, record | {"sequence_number": 5}, shape) is not None
+
+
+def test_partition_fields_whose_names_avro_would_take_for_one_keep_their_values(tmp_path: Path) -> None:
+    names = ("ü", "_xFC", "_xFC_")
+    schema = Schema(*(NestedField(number, name, LongType()) for number, name in enumerate(names, start=1)))
+    fields = [
+        PartitionField(number, 1000 + number, IdentityTransform(), name)
+        for number, name in enumerate(names, start=1)
+    ]
+    shape = Shape(schema, PartitionSpec(*fields, spec_id=0), Content.DATA)
+    record, _ = added_manifest(IO, f"{tmp_path}/m.avro", shape, 77, [closed((1, 2, 3))])
+    written = [field["name"] for field in partition_fields(plain_schema(f"{tmp_path}/m.avro")[0])]
+    assert len(set(written)) == 3
+    (entry,) = manifest_file(record, f"{tmp_path}/list.avro").fetch_manifest_entry(PyArrowFileIO())
+    assert [entry.data_file.partition[place] for place in range(3)] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("transform, value", [(VoidTransform(), None), (IdentityTransform(), 7)])
