@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calve.model.errors import SchemaMismatch
+from calve.writer.nested import as_lists, elements
 
 _Types = pa.types
 
@@ -154,19 +155,18 @@ def _cast_struct(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
 def _cast_list(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
     if not _is_list_like(array.type):
         raise _mismatch(array.type, target, path)
-    # flatten skips what lies under null lists, and undoes slices and views: whatever kind of list came,
-    # its lengths and its elements in order are enough to build ours.
-    elements = cast_array(pc.list_flatten(array), target.value_field, f"{path}.element")
+    # Whatever kind of list came, its lengths and its elements in order are enough to build ours.
+    inside = cast_array(elements(array), target.value_field, f"{path}.element")
     if array.type == target:
         return array
-    return pa.ListArray.from_arrays(_offsets(array, path), elements, type=target, mask=_null_mask(array))
+    return pa.ListArray.from_arrays(_offsets(array, path), inside, type=target, mask=_null_mask(array))
 
 
 def _cast_map(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
     if not _Types.is_map(array.type):
         raise _mismatch(array.type, target, path)
-    entries = array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field])))
-    key, item = pc.list_flatten(entries).flatten()
+    entries = as_lists(array)
+    key, item = elements(entries).flatten()
     keys = cast_array(key, target.key_field, f"{path}.key")
     items = cast_array(item, target.item_field, f"{path}.value")
     if array.type == target:

@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from calve.model.errors import SchemaMismatch
 from calve.model.file import ColumnMetrics
 from calve.writer.bounds import encode_bound, encode_unscaled, truncate_lower, truncate_upper
+from calve.writer.nested import as_lists, elements
 from calve.writer.plan import ColumnMode, MetricsMode
 
 FIELD_ID = b"PARQUET:field_id"
@@ -91,10 +92,11 @@ def _leaves_of(field: pa.Field, steps: tuple[int, ...], path: str) -> Iterator[L
 
 
 def _elements(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if pa.types.is_map(column.type):
-        entry = pa.struct([column.type.key_field, column.type.item_field])
-        column = column.cast(pa.list_(pa.field("entries", entry, nullable=False)))
-    return pc.list_flatten(column)
+    kind, chunks = column.type, column.chunks
+    if pa.types.is_map(kind):
+        entry = pa.struct([kind.key_field, kind.item_field])
+        return pa.chunked_array([elements(as_lists(chunk)) for chunk in chunks], entry)
+    return pa.chunked_array([elements(chunk) for chunk in chunks], kind.value_type)
 
 
 class NanCounter:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from calve.writer.nested import as_lists, elements
+
 
 def rows_differ(left: pa.Table, right: pa.Table) -> pa.Array:
     """For each pair of rows of two tables of one schema and length, whether they differ anywhere."""
@@ -27,8 +29,7 @@ def _differ(left: pa.Array, right: pa.Array) -> pa.Array:
         for one, other in zip(left.flatten(), right.flatten(), strict=True):
             inside = pc.or_(inside, _differ(one, other))
     elif pa.types.is_map(kind):
-        entries = pa.list_(pa.struct([kind.key_field, kind.item_field]))
-        return _differ(left.cast(entries), right.cast(entries))
+        return _differ(as_lists(left), as_lists(right))
     elif pa.types.is_list(kind):
         inside = _differ_in_lists(left, right)
     else:
@@ -49,8 +50,8 @@ def _differ_in_lists(left: pa.Array, right: pa.Array) -> pa.Array:
     # Only lists of equal length are compared element by element: then both flatten in step.
     step = pc.invert(lengths)
     one, other = left.filter(step), right.filter(step)
-    elements = _differ(pc.list_flatten(one), pc.list_flatten(other))
-    owners = pc.list_parent_indices(one).filter(elements)
+    inside = _differ(elements(one), elements(other))
+    owners = pc.list_parent_indices(one).filter(inside)
     row_numbers = pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), len(one)), start=-1)
     unequal = pc.is_in(row_numbers, value_set=owners.cast(pa.int64()))
     return pc.replace_with_mask(lengths, step, unequal)

@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform
@@ -274,6 +275,41 @@ def test_a_new_column_may_not_have_the_name_of_a_partition_field_however_late_it
         sink.write_batch(pa.table({"id": [1], "w": [1]}))
         with pytest.raises(SchemaMismatch, match="id_bucket"):
             sink.write_batch(pa.table({"id": [1], "id_bucket": [1]}))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"sort_order": "id"},
+        {"write_mode": "upsert", "equality_delete_columns": "id"},
+        {"write_mode": "upsert", "equality_delete_columns": "id", "sort_order": "id DESC"},
+    ],
+    ids=["streamed", "sorted", "upsert", "upsert, sorted"],
+)
+def test_nested_uuids_that_are_all_null_come_through(warehouse: Warehouse, options: dict[str, Any]) -> None:
+    item = pa.struct([("u", pa.uuid()), ("f", pa.float64())])
+    kinds = (
+        pa.list_(pa.uuid()),
+        pa.list_(item),
+        pa.list_(pa.list_(pa.uuid())),
+        pa.large_list(item),
+        pa.map_(pa.string(), pa.uuid()),
+        pa.map_(pa.string(), item),
+        pa.struct([("l", pa.list_(item))]),
+    )
+    columns = {"id": pa.array([2, 1])} | {f"c{n}": pa.nulls(2, kind) for n, kind in enumerate(kinds)}
+    with warehouse.sink(schema_evolution="true", **options) as sink:
+        commit(sink, 1, pa.table(columns), pa.table(columns))
+        more = {f"new {name}": column for name, column in columns.items() if name != "id"}
+        commit(sink, 2, pa.table(columns | more), pa.table(columns | more))
+    table = warehouse.load()
+    assert len(table.schema().fields) == 1 + 2 * len(kinds)
+    # The files themselves: PyIceberg 0.12 reads a null list of structs as an empty one.
+    paths = [entry.data_file.file_path for entry in entries_of(snapshots_of_main(table)[-1])]
+    rows = [row for path in paths for row in pq.read_table(path.removeprefix("file://")).to_pylist()]
+    assert {row["id"] for row in rows} == {1, 2}
+    assert all(value is None for row in rows for name, value in row.items() if name != "id")
 
 
 # -- others change the table -----------------------------------------------------------------------

@@ -113,6 +113,7 @@ def test_rows_of_every_type_survive_the_disk_and_can_be_sorted_by(tmp_path: Path
         "nested": pa.array([[{"a": n, "b": str(n)}] if n % 3 else None for n in range(count)]),
         "map": pa.array([[("k", n)] for n in range(count)], pa.map_(pa.string(), pa.int64())),
         "inside": pa.StructArray.from_arrays([uuids], names=["u"]),
+        "null": pa.nulls(count, pa.list_(pa.struct([("u", pa.uuid())]))),
     }
     table = pa.table(columns)
     sort = tuple(SortField(name) for name in ("bool", "fixed", "decimal", "uuid"))
