@@ -195,6 +195,13 @@ VARIANTS: tuple[Variant, ...] = (
     GLOBAL,
     _upsert("scoped by bucket", ("id",), options=_by("bucket(4, id)")),
     _upsert("scoped by truncated key", ("name",), _columns(required(NAME)), options=_by("truncate(3, name)")),
+    _upsert("scoped by text", ("name",), _columns(required(NAME)), options=_by("name")),
+    _upsert(
+        "scoped by the whole key",
+        ("count", "flag", "amount", "moment", "instant", "day"),
+        _columns(*map(required, (COUNT, FLAG, AMOUNT, MOMENT, INSTANT, DAY))),
+        options=_by("count, flag, amount, moment, instant, day"),
+    ),
     _upsert("sorted", ("id",), options=_by("bucket(2, id)", sort_order="instant DESC NULLS LAST, name")),
     _upsert("inserts are new", ("id",), options=_by("region", inserts_are_new="true"), epochs=6),
     _upsert(

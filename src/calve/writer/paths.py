@@ -1,11 +1,13 @@
 """Where files go: names that are unique per attempt, in folders that tell sink, batch and worker.
 
     <data location>/<sink>/<upper>/<worker>/ts_day=2026-11-15/id_bucket=3/data-00000-<uuid4>.parquet
+    <data location>/<sink>/<upper>/<worker>/eqdel-00000-<uuid4>.parquet
 
 Guarantee: no two attempts ever name the same file, so a straggler cannot overwrite what was committed;
 and no value of a row can lead out of its folder (case 57): segments are percent-encoded, and long ones
 are cut and carry a hash. Folders are for people and for sweeping orphans: readers take partition values
-from manifests, so two values that share a folder do no harm.
+from manifests, so two values that share a folder do no harm. But for one: DuckDB 1.5 takes `id=3` in the
+path of a delete file for its column `id`, with a type that it guesses. So delete files lie in no such folder.
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ def new_file_path(
     number: int,
 ) -> str:
     """A path that was never given before. `number` counts a writer's files, for people."""
-    folder = "/".join((batch_folder(plan, batch), segment(worker), *partition_folders(plan, partition)))
+    folders = partition_folders(plan, partition) if kind is FileKind.DATA else ()
+    folder = "/".join((batch_folder(plan, batch), segment(worker), *folders))
     return f"{folder}/{_PREFIX[kind]}-{number:05d}-{uuid.uuid4()}.parquet"
 
 

@@ -50,7 +50,14 @@ def test_a_path_tells_sink_batch_and_worker_and_what_the_file_is() -> None:
     assert folder.startswith(batch_folder(day, BATCH))
     assert name.startswith("data-00007-")
     assert uuid.UUID(name[11:47]).version == 4
-    assert "/eqdel-00000-" in new_file_path(day, BATCH, "w-3", FileKind.EQUALITY_DELETE, (), 0)
+
+
+@pytest.mark.parametrize("partition", [(), (20_772,)])
+def test_a_delete_file_lies_in_no_folder_of_a_partition(partition: tuple[PartitionValue, ...]) -> None:
+    """DuckDB 1.5 reads the key from such a folder's name, not from the file."""
+    identity = plan(pa.date32(), name="c")
+    path = new_file_path(identity, BATCH, "w-3", FileKind.EQUALITY_DELETE, partition, 0)
+    assert path.startswith("file:///lake/t/data/sales.orders/17/w-3/eqdel-00000-")
 
 
 def test_case_33_no_two_attempts_name_the_same_file() -> None:
