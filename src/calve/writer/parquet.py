@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from calve.model.errors import StoreError
+from calve.writer.hidden import hiding_columns, without_hidden_nulls
 from calve.writer.metrics import NanCounter
 from calve.writer.plan import FileSettings
 
@@ -40,6 +41,7 @@ class OpenFile:
         self.metadata: pq.FileMetaData | None = None
         """The footer, once it is written."""
         self._sink = sink
+        self._hiding = hiding_columns(schema)
         try:
             self._writer = pq.ParquetWriter(sink, schema, **parquet_options(settings, dictionary))
         except (OSError, StoreError):
@@ -54,6 +56,7 @@ class OpenFile:
         if group.num_rows < _CHUNK_ROWS_MIN * group.column(0).num_chunks:
             group = group.combine_chunks()
         self.nans.count(group)
+        group = without_hidden_nulls(group, self._hiding)
         with _as_store_errors(self.path):
             self._writer.write_table(group, row_group_size=group.num_rows)
             self.position = self._sink.tell()
