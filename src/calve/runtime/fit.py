@@ -29,7 +29,7 @@ _KNOWN_MAX = 64
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """What rows ask of the schema: their own, and the columns that are required and have nulls in them."""
+    """What rows ask of the schema: their own, and the fields that are required and have nulls in them."""
 
     schema: pa.Schema
     nulls_in: frozenset[str]
@@ -108,10 +108,9 @@ class Fitting:
                 for field in table
             ]
             return Incoming(pa.schema(fields), frozenset())
-        required = {field.name for field in table if not field.nullable}
         # Without evolution a null where none may be is a row that does not fit, and is shown as one.
-        nulls_in = arrival.nulls_in() & required if self._config.schema_evolution else frozenset()
-        return Incoming(arrival.rows.schema, frozenset(nulls_in))
+        nulls_in = arrival.nulls_in(table) if self._config.schema_evolution else frozenset()
+        return Incoming(arrival.rows.schema, nulls_in)
 
     def _evolved(
         self, base: Base, arrivals: Iterable[Incoming], known: Evolution | None = None

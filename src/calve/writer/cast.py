@@ -24,6 +24,7 @@ from calve.model.errors import SchemaMismatch
 from calve.writer.nested import as_lists, elements
 
 _Types = pa.types
+_NULL_HINT = "Fill it at the source, or turn schema evolution on: then the column becomes optional."
 
 
 class Misfit(ValueError):
@@ -51,7 +52,7 @@ def cast_array(array: pa.Array, field: pa.Field, path: str, *, nulls_above: int 
     else:
         result = _cast_leaf(array, target, path)
     if not field.nullable and result.null_count > nulls_above:
-        raise Misfit(path, "is null, and the table requires a value", "Send one, or make it optional.")
+        raise Misfit(path, "is null, and the table requires a value", _NULL_HINT)
     if isinstance(field.type, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(field.type, result)
     return result
@@ -130,6 +131,17 @@ def decoded(array: pa.Array) -> pa.Array:
             return array
 
 
+def is_list_like(kind: pa.DataType) -> bool:
+    """Whether a type is one of Arrow's kinds of lists; a map is none."""
+    return bool(
+        _Types.is_list(kind)
+        or _Types.is_large_list(kind)
+        or _Types.is_fixed_size_list(kind)
+        or _Types.is_list_view(kind)
+        or _Types.is_large_list_view(kind)
+    )
+
+
 def _cast_struct(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
     if not _Types.is_struct(array.type):
         raise _mismatch(array.type, target, path)
@@ -153,7 +165,7 @@ def _cast_struct(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
 
 
 def _cast_list(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
-    if not _is_list_like(array.type):
+    if not is_list_like(array.type):
         raise _mismatch(array.type, target, path)
     # Whatever kind of list came, its lengths and its elements in order are enough to build ours.
     inside = cast_array(elements(array), target.value_field, f"{path}.element")
@@ -243,16 +255,6 @@ def _bytes(kind: pa.DataType) -> bool:
         or _Types.is_large_binary(kind)
         or _Types.is_binary_view(kind)
         or _Types.is_fixed_size_binary(kind)
-    )
-
-
-def _is_list_like(kind: pa.DataType) -> bool:
-    return bool(
-        _Types.is_list(kind)
-        or _Types.is_large_list(kind)
-        or _Types.is_fixed_size_list(kind)
-        or _Types.is_list_view(kind)
-        or _Types.is_large_list_view(kind)
     )
 
 

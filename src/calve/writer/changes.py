@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from calve.model.errors import BadName, BadRow, SchemaMismatch
 from calve.writer.cast import decoded, without_views
 from calve.writer.conform import check_keys, conform
+from calve.writer.nulls import required_with_nulls
 from calve.writer.ops import DELETE, OP_COLUMN, UPSERT, op_codes, op_words, with_ops, without_promise
 
 TIME_COLUMN = "__calve_time"
@@ -54,13 +55,12 @@ class Arrival:
     def deletes_only(self) -> bool:
         return self.codes is not None and self.rows.num_rows > 0 and pc.max(self.codes).as_py() == DELETE
 
-    def nulls_in(self) -> frozenset[str]:
-        """The columns in which rows that stay have nulls."""
-        with_nulls = [name for name in self.rows.column_names if _null_count(self.rows[name])]
-        if not with_nulls or self.codes is None:
-            return frozenset(with_nulls)
-        kept = self.rows.select(with_nulls).filter(pc.not_equal(self.codes, DELETE))
-        return frozenset(name for name in with_nulls if _null_count(kept[name]))
+    def nulls_in(self, schema: pa.Schema) -> frozenset[str]:
+        """The fields that a schema requires and in which rows that stay have nulls, by their full names."""
+        found = required_with_nulls(self.rows, schema)
+        if not found or self.codes is None:
+            return found
+        return required_with_nulls(self.rows.filter(pc.not_equal(self.codes, DELETE)), schema)
 
 
 def arrive(

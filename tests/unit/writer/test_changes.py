@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from calve import BadRow
 from calve.writer.changes import Arrival
 from calve.writer.ops import DELETE, UPSERT
 from tests.support.sinks import Warehouse, commit
-from tests.support.truth import ordered, rows_of
+from tests.support.truth import entries_of, ordered, rows_of, snapshots_of_main
 
 
 def hidden(*values: str | None) -> pa.DictionaryArray:
@@ -23,9 +25,10 @@ def hidden(*values: str | None) -> pa.DictionaryArray:
 def test_nulls_in_a_dictionary_are_nulls_of_the_column() -> None:
     rows = pa.table({"a": hidden("x", None), "b": hidden("x", "y"), "c": pa.array([None, 1])})
     assert rows["a"].null_count == 0, "where Arrow does not count them"
-    assert Arrival(rows, None, 0).nulls_in() == {"a", "c"}
+    required = pa.schema([pa.field(name, rows[name].type, False) for name in rows.column_names])
+    assert Arrival(rows, None, 0).nulls_in(required) == {"a", "c"}
     codes = pa.chunked_array([pa.array([UPSERT, DELETE], pa.int8())])
-    assert Arrival(rows, codes, 0).nulls_in() == {"c"}, "a deleted row may have them"
+    assert Arrival(rows, codes, 0).nulls_in(required) == {"c"}, "a deleted row may have them"
 
 
 @pytest.mark.parametrize("mode", ["append", "upsert"])
@@ -42,6 +45,90 @@ def test_nulls_in_a_dictionary_make_a_required_column_optional_where_the_schema_
     assert not table.schema().find_field("v").required
     rows: list[dict[str, object]] = [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}, {"id": 3, "v": None}]
     assert rows_of(table) == ordered(rows)
+
+
+X, Y = pa.field("x", pa.int32(), nullable=False), pa.field("y", pa.string())
+NESTED: dict[str, tuple[pa.DataType, pa.DataType, list[Any], list[Any], str]] = {
+    # as the table has it, as it arrives, rows without and with a null where none may be, and its place
+    "struct": (
+        pa.struct([X, Y]),
+        pa.struct([("x", pa.int32())]),
+        [{"x": 1}, None],
+        [{"x": None}, None],
+        "c.x",
+    ),
+    "struct in a struct": (
+        pa.struct([("s", pa.struct([X]))]),
+        pa.struct([("s", pa.struct([("x", pa.int32())]))]),
+        [{"s": {"x": 1}}, {"s": None}, None],
+        [{"s": {"x": None}}, {"s": None}, None],
+        "c.s.x",
+    ),
+    "required struct": (
+        pa.struct([pa.field("s", pa.struct([Y]), nullable=False)]),
+        pa.struct([("s", pa.struct([Y]))]),
+        [{"s": {"y": None}}, None],
+        [{"s": None}, None],
+        "c.s",
+    ),
+    "list": (
+        pa.list_(pa.field("element", pa.int64(), False)),
+        pa.large_list(pa.int64()),
+        [[1], [], None],
+        [[1, None], [], None],
+        "c.element",
+    ),
+    "list of structs": (
+        pa.list_(pa.field("element", pa.struct([X]))),
+        pa.list_(pa.struct([("x", pa.int32())])),
+        [[{"x": 1}, None], [], None],
+        [[{"x": 1}, None], [{"x": None}]],
+        "c.element.x",
+    ),
+    "map": (
+        pa.map_(pa.string(), pa.field("value", pa.int64(), False)),
+        pa.map_(pa.string(), pa.int64()),
+        [[("k", 1)], [], None],
+        [[("k", 1), ("l", None)], None],
+        "c.value",
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", ["append", "upsert"])
+@pytest.mark.parametrize("nested", NESTED)
+def test_nulls_below_a_column_make_just_their_field_optional(tmp_path: Path, nested: str, mode: str) -> None:
+    kind, arriving, without, with_null, place = NESTED[nested]
+    warehouse = Warehouse(tmp_path / "warehouse")
+    key = {} if mode == "append" else {"equality_delete_columns": "id"}
+    with warehouse.sink(write_mode=mode, schema_evolution=True, **key) as sink:
+        for epoch, (type_, values) in enumerate(
+            [(kind, without), (arriving, without), (arriving, with_null)]
+        ):
+            first = 10 * epoch
+            ids = pa.array(range(first, first + len(values)))
+            commit(sink, epoch, pa.table({"id": ids, "c": pa.array(values, type_)}))
+            (now,) = {warehouse.load().schema().find_field(place).required}
+            assert now == (epoch < 2), "only when a null has come"
+    files = [entry.data_file.file_path for entry in entries_of(snapshots_of_main(warehouse.load())[-1])]
+    tables = [pq.read_table(file.removeprefix("file://")) for file in files]
+    seen = [value for table in tables if "c" in table.column_names for value in table["c"].to_pylist()]
+    wanted = [*without, *without, *with_null]
+    assert sorted(map(bare, seen)) == sorted(map(bare, wanted))
+
+
+def bare(value: Any) -> str:
+    """A value without fields that are null because the table has more of them."""
+    return repr(value).replace(", 'y': None", "")
+
+
+def test_nulls_below_a_column_are_refused_with_their_place_and_a_way_out(tmp_path: Path) -> None:
+    with Warehouse(tmp_path / "warehouse").sink() as sink:
+        commit(sink, 0, pa.table({"c": pa.array([{"x": 1}], pa.struct([X]))}))
+        sink.begin_epoch(1)
+        with pytest.raises(BadRow, match=r"column 'c.x', row 0") as refused:
+            sink.write_batch(pa.table({"c": pa.array([{"x": None}], pa.struct([("x", pa.int32())]))}))
+        assert "turn schema evolution on" in refused.value.hint
 
 
 def test_a_sequence_that_is_null_in_a_dictionary_is_refused_with_its_row(tmp_path: Path) -> None:

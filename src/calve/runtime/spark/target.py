@@ -26,7 +26,9 @@ from calve.table.base import Base, read_progress
 from calve.table.commit import load
 from calve.table.create import check_table, create_table
 from calve.table.evolve import evolve
+from calve.table.schema import to_arrow
 from calve.writer.changes import Arrival
+from calve.writer.nulls import required_and_nullable
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +47,11 @@ class Holding:
     def plan(self, base: Base, *, older_rows: bool = False) -> EpochPlan:
         """How a batch is written on the table as it is now."""
         allowed = self.config.schema_evolution
-        nullable = {field.name for field in self.incoming if field.nullable}
-        required = {field.name for field in base.metadata.schema().fields if field.required}
-        # Spark tells before the rows come whether a column may have nulls; which rows have any, nobody does.
-        nulls_in = frozenset((nullable & required) - {*self.config.key}) if allowed else frozenset()
+        nulls_in: frozenset[str] = frozenset()
+        if allowed:
+            # Spark tells before the rows come whether a field may have nulls; which rows have, nobody does.
+            table = to_arrow(base.metadata.schema())
+            nulls_in = required_and_nullable(self.incoming, table) - {*self.config.key}
         evolution = evolve(base.metadata, self.incoming, allowed=allowed, nulls_in=nulls_in)
         return epoch_plan(self.config, base, evolution, older_rows=older_rows)
 
