@@ -95,7 +95,9 @@ def changes(reading: Reading, arrival: Arrival, schema: pa.Schema) -> pa.Table:
     else:
         if arrival.deletes_only:
             incoming = incoming.select(list(dict.fromkeys((*key, *reading.sequence))))
-        rows = conform(incoming, relaxed(schema, key), first_row=arrival.first_row)
+        wanted = relaxed(schema, key)
+        incoming = _without_deleted_nulls(incoming, arrival.codes, wanted, key)
+        rows = conform(incoming, wanted, first_row=arrival.first_row)
         _check_required(rows, schema, arrival)
     if arrival.codes is not None:
         return with_ops(rows, arrival.codes)
@@ -106,6 +108,21 @@ def changes(reading: Reading, arrival: Arrival, schema: pa.Schema) -> pa.Table:
 def relaxed(schema: pa.Schema, key: tuple[str, ...]) -> pa.Schema:
     """The schema of changes: deletes have no value in columns that are required of rows."""
     return pa.schema([field if field.name in key else field.with_nullable(True) for field in schema])
+
+
+def _without_deleted_nulls(
+    rows: pa.Table, codes: pa.ChunkedArray, schema: pa.Schema, key: tuple[str, ...]
+) -> pa.Table:
+    """The rows, with nothing in columns of deletes that have nulls below them where the table takes none."""
+    for number, name in enumerate(rows.column_names):
+        if name in key or name not in schema.names:
+            continue
+        if required_with_nulls(rows.select([name]), pa.schema([schema.field(name)])):
+            row_numbers = pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows), start=-1)
+            kept = pc.if_else(pc.equal(codes, DELETE), pa.scalar(None, pa.int64()), row_numbers)
+            field = rows.schema.field(name).with_nullable(True)
+            rows = rows.set_column(number, field, rows[name].take(kept))
+    return rows
 
 
 def check_identity(reading: Reading, rows: pa.Table, first_row: int) -> None:
