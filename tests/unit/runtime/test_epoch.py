@@ -312,6 +312,20 @@ def test_nested_uuids_that_are_all_null_come_through(warehouse: Warehouse, optio
     assert all(value is None for row in rows for name, value in row.items() if name != "id")
 
 
+def test_an_epoch_that_comes_to_nothing_brings_no_partition_spec(warehouse: Warehouse) -> None:
+    """The spec of global deletes comes with the first delete file, not with rows that cancel out."""
+    with warehouse.upsert(partition_spec="v", inserts_are_new="true", heartbeat="1") as sink:
+        commit(sink, 0, changes((1, "a", "insert")))
+        commit(sink, 1, changes((2, "b", "insert"), (2, "b", "delete")))
+        table = warehouse.load()
+        assert len(snapshots_of_main(table)) == 2
+        assert set(table.specs()) == {0}
+        commit(sink, 2, changes((1, "b", "update")))
+        table = warehouse.load()
+        assert set(table.specs()) == {0, 1}
+    assert rows_of(table) == [{"id": 1, "v": "b"}]
+
+
 # -- others change the table -----------------------------------------------------------------------
 
 

@@ -184,6 +184,24 @@ def test_a_row_group_without_statistics_takes_the_bounds_of_its_column_away() ->
     assert metrics.null_counts == {1: 0}
 
 
+def test_a_row_group_of_which_nothing_is_known_takes_bounds_and_null_counts_away() -> None:
+    """Arrow writes some for every row group; a footer of which one has none must not lie all the same."""
+    table = one(pa.int32(), [5, 7])
+    footers = []
+    for statistics in (True, False, True):
+        options = {**parquet_options(FileSettings(), []), "write_statistics": statistics}
+        with pq.ParquetWriter(io.BytesIO(), table.schema, **options) as writer:
+            writer.write_table(table)
+        footers.append(writer.writer.metadata)
+    footer, *others = footers
+    for other in others:
+        footer.append_row_groups(other)
+    assert [footer.row_group(i).column(0).is_stats_set for i in range(3)] == [True, False, True]
+    metrics = footer_metrics(footer, table.schema, {})
+    assert (metrics.lower_bounds, metrics.upper_bounds, metrics.null_counts) == ({}, {}, {})
+    assert metrics.value_counts == {1: 6}
+
+
 def test_a_row_group_of_nulls_takes_nothing_away() -> None:
     metrics, _ = measure(one(pa.int32(), [None, 5, None, 7]), group_rows=1)
     assert metrics.lower_bounds == {1: struct.pack("<i", 5)}
