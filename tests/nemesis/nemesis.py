@@ -36,8 +36,8 @@ class Plan:
     seconds: float
     kinds: tuple[str, ...] = tuple(KINDS)
     round_seconds: float = _ROUND_S
-    faults_max: int | None = None
-    """Faults of a round at most."""
+    kills_max: int | None = None
+    """After so many kills it is enough, whatever time is left."""
     verbose: bool = False
     """Tell every fault when it happens."""
 
@@ -66,7 +66,7 @@ class Nemesis:
         """Rounds, one kind after the other; the first violation ends it, with all that is known of it."""
         ends = time.monotonic() + self.plan.seconds
         number = 0
-        while number == 0 or time.monotonic() < ends:
+        while number == 0 or (time.monotonic() < ends and not self._is_enough()):
             kind = KINDS[self.plan.kinds[number % len(self.plan.kinds)]]
             seed = self.plan.seed * 1000 + number
             left = max(ends - time.monotonic(), 0)
@@ -119,14 +119,14 @@ class Nemesis:
         return self._steps
 
     def _attack(self, round: Round, ends: float) -> None:
-        done = 0
-        faults_max = self.plan.faults_max
-        while time.monotonic() < ends and (faults_max is None or done < faults_max):
+        while time.monotonic() < ends and not self._is_enough():
             fault = self._choose(round.random)
             fault(round)
             self.tally.faults[_name(fault)] += 1
             round.check()
-            done += 1
+
+    def _is_enough(self) -> bool:
+        return self.plan.kills_max is not None and self.tally.killed >= self.plan.kills_max
 
     def _pool(self, folder: Path) -> Pool:
         if self._cluster is None:

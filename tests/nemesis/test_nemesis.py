@@ -34,11 +34,11 @@ def duck() -> Iterator[Any]:
 def test_a_driver_that_is_killed_again_and_again_leaves_a_table_that_is_right(
     spark: Any, duck: Any, tmp_path: Path
 ) -> None:
-    plan = Plan(SEED, seconds=30, kinds=("upsert-maximum",), faults_max=6)
+    plan = Plan(SEED, seconds=400, kinds=("upsert-maximum",), round_seconds=400, kills_max=3)
     nemesis = Nemesis(plan, tmp_path, duck, spark)
     tally = nemesis.run()
     print(report(nemesis))
-    assert tally.killed >= 2
+    assert tally.killed >= 3
     # A seam that was renamed would drop out in silence.
     assert set(STEPS) <= nemesis.steps_reached()
     assert not [pid for driver in nemesis.drivers for pid in session_of(driver)]

@@ -32,21 +32,11 @@ def test_every_benchmark_runs_in_a_tiny_size_and_each_figure_has_its_target():
         assert all(figure["ours"] > 0 for figure in figures), name
 
 
-@pytest.mark.spark
-@pytest.mark.timeout(300)
-def test_a_benchmark_on_spark_runs_in_a_tiny_size():
-    check_on_spark("spark-files")
-
-
 @pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", sorted({*ON_SPARK} - {"spark-files"}))
+@pytest.mark.parametrize("name", sorted(ON_SPARK))
 def test_every_benchmark_on_spark_runs_in_a_tiny_size(name):
-    check_on_spark(name)
-
-
-def check_on_spark(name: str) -> None:
     figures = run_quick(name)["figures"][name]
     assert all(figure["ours"] > 0 for figure in figures)
     # A profile only tells; all others are held against something.
