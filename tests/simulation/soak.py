@@ -12,12 +12,10 @@ import sys
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
-from itertools import islice
 
 from tests.simulation.schedule import SeedFailed, run_seed
 
 _CHUNK = 100
-_SHOWN_MAX = 5
 
 
 def main() -> int:
@@ -56,15 +54,13 @@ def soak(start: int, seeds: int, jobs: int) -> int:
             done += len(chunk)
             met.update(seen)
             failures += failed
+            for failure in failed:
+                print(f"\n{failure}", flush=True)
             pace = done / (time.monotonic() - began)
             print(
                 f"\r{done} of {seeds} seeds, {pace:.0f} a second, {len(failures)} failed", end="", flush=True
             )
     print()
-    for failure in islice(failures, _SHOWN_MAX):
-        print(failure)
-    if len(failures) > _SHOWN_MAX:
-        print(f"… and {len(failures) - _SHOWN_MAX} more")
     print(f"{met['committed']} commits and {met['claimed']} claims, {time.monotonic() - began:.0f} s")
     return 1 if failures else 0
 
