@@ -32,15 +32,15 @@ OP_COLUMN = "__calve_op"
 _INSERT_WORDS = ("I", "+I", "c", "insert")
 _UPSERT_WORDS = ("r", "+U", "u", "U", "upsert", "update")
 _DELETE_WORDS = ("D", "-D", "-U", "d", "delete")
-_ALL_WORDS = _INSERT_WORDS + _UPSERT_WORDS + _DELETE_WORDS
-_KNOWN = ", ".join(_ALL_WORDS)
+WORDS = _INSERT_WORDS + _UPSERT_WORDS + _DELETE_WORDS
+_KNOWN = ", ".join(WORDS)
 _REFUSED = {
     "t": "Debezium's truncate empties a table and names no row. Truncate the Iceberg table by hand, "
     "or set skipped.operations=t in the connector.",
     "m": "Debezium's logical message is no change of a row. Filter the op 'm' out before the sink.",
 }
 
-_WORDS = pa.array(_ALL_WORDS, pa.string())
+_WORDS = pa.array(WORDS, pa.string())
 _CODES = pa.array(
     [INSERT] * len(_INSERT_WORDS) + [UPSERT] * len(_UPSERT_WORDS) + [DELETE] * len(_DELETE_WORDS), pa.int8()
 )

@@ -177,11 +177,12 @@ class Task:
         self._refuse(rows.filter(pc.invert(placed)))
 
     def _refuse(self, rows: pa.Table) -> None:
-        """Rows of no batch. They come here because they lack a key or a place in the order, which is known
-        only now; a row that lacks nothing should have waited."""
+        """Rows of no batch. They come here because they lack an op, a key or a place in the order, and which
+        of these is known only now; a row that lacks nothing should have waited."""
+        reading = self._plan.reading
 
         def read(part: pa.Table, start: int) -> pa.Table:
-            check_identity(self._plan.reading, part.drop_columns([TIME_COLUMN]), start)
+            check_identity(reading, arrive(reading, part.drop_columns([TIME_COLUMN]), 0, start).rows, start)
             if part.num_rows:
                 raise BadBatch(
                     f"{part.num_rows} rows of micro-batch {self._plan.micro_batch} belong to no batch",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import calve
-from calve.model.errors import BadKey, BadName, CalveError, ConfigError, SchemaMismatch, TableDiffers
+from calve.model.errors import BadKey, BadName, BadRow, CalveError, ConfigError, SchemaMismatch, TableDiffers
 from tests.support.lake import NAMESPACE, Lake
 from tests.support.spark import has_iceberg
 
@@ -225,3 +225,20 @@ def test_what_spark_itself_refuses_starts_nothing_and_claims_nothing(
         calve.write_stream(counted).option("checkpointLocation", str(tmp_path / "c")).to_table(name)
     assert spark.streams.active == []
     assert not exists(lake, table_name)
+
+
+def test_a_trigger_that_spark_does_not_take_is_told_in_our_words(spark: Any, tmp_path: Path) -> None:
+    stream = spark.readStream.format("rate").load()
+    writer = calve.write_stream(stream).option("checkpointLocation", str(tmp_path / "c"))
+    with pytest.raises(ConfigError, match="1 parsec") as refused:
+        writer.trigger(processingTime="1 parsec").to_table("lake.n.t")
+    assert "30 seconds" in refused.value.hint
+
+
+def test_a_row_that_does_not_fit_a_bounded_write_is_told_by_its_version(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame = spark.createDataFrame([(1, "a"), (None, "b")], "id long, v string")
+    with pytest.raises(BadRow, match=r"^version 7: .*the key is null"):
+        calve.write(frame).mode("upsert").key("id").version(7).to_table("lake.n.t")

@@ -15,7 +15,7 @@ from pyiceberg.catalog import Catalog
 from pyspark.sql import DataFrame
 
 from calve.config.stream import StreamConfig
-from calve.model.errors import CommitConflict, PremiseBroken
+from calve.model.errors import BadRow, CommitConflict, PremiseBroken
 from calve.model.time import check_time
 from calve.runtime.clock import Clock, SystemClock
 from calve.runtime.result import EpochResult
@@ -48,8 +48,12 @@ def write_bounded(
         _log.info("version %s is in %s already: skipped", version, config.sink.table_name)
         return EpochResult(version, None, skipped=True)
     for _ in range(_REWRITES_MAX):
-        with tuned(frame.sparkSession, frame.schema):
-            written = numbered(Desk(config, target), MicroBatch(frame, version, {}), version + 1)
+        try:
+            with tuned(frame.sparkSession, frame.schema):
+                written = numbered(Desk(config, target), MicroBatch(frame, version, {}), version + 1)
+        except BadRow as refused:
+            message = refused.message.removeprefix(f"micro-batch {version}: ")
+            raise BadRow(f"version {version}: {message}", hint=refused.hint) from None
         try:
             snapshot = target.coordinator.commit(written.ready).committed if written.ready else None
         except PremiseBroken as broken:

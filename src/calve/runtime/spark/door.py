@@ -21,6 +21,7 @@ import weakref
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
@@ -92,6 +93,11 @@ class StreamWriter(Builder):
             raise ConfigError(
                 f"a delay has no effect on a frontier by {chosen[0]}",
                 hint="A watermark has its delay in withWatermark, and a mark is a promise.",
+            )
+        if isinstance(delay, int) and delay < 0:
+            raise ConfigError(
+                f"the delay is {delay}, and would put the frontier before what has come",
+                hint="Give 0 or more: how far behind the greatest time a change may still come.",
             )
         self._said.frontier = FrontierSaid(chosen[0], delay or 0, mark, partition, partitions)
         return self
@@ -172,7 +178,14 @@ class StreamWriter(Builder):
             "checkpointLocation", config.checkpoint
         )
         if self._trigger:
-            writer = writer.trigger(**self._trigger)
+            try:
+                writer = writer.trigger(**self._trigger)
+            except IllegalArgumentException as error:
+                said = ", ".join(f"{name}={value!r}" for name, value in self._trigger.items())
+                raise ConfigError(
+                    f"Spark does not take the trigger {said}: {str(error).splitlines()[0]}",
+                    hint="Give a number and a unit, such as processingTime='30 seconds'.",
+                ) from error
         if self._query_name is not None:
             writer = writer.queryName(self._query_name)
         return writer.start()

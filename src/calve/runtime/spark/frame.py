@@ -20,13 +20,14 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from calve.config.sink import NullKeys
+from calve.config.sink import Mode, NullKeys
 from calve.config.stream import StreamConfig
 from calve.model.batch import Batch
-from calve.model.errors import ConfigError
+from calve.model.errors import BadRow, ConfigError
 from calve.runtime.spark.stash import Segment
 from calve.writer.changes import TIME_COLUMN
 from calve.writer.messages import SPARK_SCHEMA, Report
+from calve.writer.ops import WORDS as OP_WORDS
 from calve.writer.task import TaskPlan, run_task
 
 _LONG_MAX = 2**63 - 1
@@ -92,6 +93,8 @@ class Clockwork:
         missing = F.coalesce(column(TIME_COLUMN) < 0, F.lit(False))
         for name in needed:
             missing = missing | column(name).isNull()
+        if sink.mode is not Mode.APPEND and sink.op_column in self.schema.names:
+            missing = missing | ~F.coalesce(column(sink.op_column).isin(*OP_WORDS), F.lit(False))
         return missing
 
     def survey(self, frame: DataFrame) -> Survey:
@@ -99,10 +102,10 @@ class Clockwork:
         mark, spoke = self.config.mark_column, self.config.partition_column
         change, time = self.is_change(), column(TIME_COLUMN)
         timed = change & ~self.is_misplaced()  # a row that is refused says nothing of how far the stream is
-        who = F.lit("") if spoke is None else F.coalesce(column(spoke).cast("string"), F.lit("null"))
+        who = F.lit("") if spoke is None else column(spoke).cast("string")
         said = F.lit(None).cast("long") if mark is None else self._number(mark)
         rows = (
-            frame.groupBy(F.when(change, F.lit(None).cast("string")).otherwise(who).alias("who"))
+            frame.groupBy(change.alias("change"), F.when(~change, who).alias("who"))
             .agg(
                 F.count_if(change).alias("rows"),
                 F.count_if(change & self.is_misplaced()).alias("misplaced"),
@@ -112,8 +115,14 @@ class Clockwork:
             )
             .collect()
         )
-        changes: Any = next((row for row in rows if row["who"] is None), None)
-        marks = {str(row["who"]): int(row["mark"]) for row in rows if row["who"] is not None}
+        changes: Any = next((row for row in rows if row["change"]), None)
+        said_by = {row["who"]: int(row["mark"]) for row in rows if not row["change"]}
+        if None in said_by:
+            raise BadRow(
+                f"a mark ({mark} = {said_by[None]}) does not say of which partition it is: {spoke!r} is null",
+                hint="Fill it at the source: a mark of nobody would move the frontier past others' changes.",
+            )
+        marks = {str(name): time for name, time in said_by.items()}
         if changes is None:
             return Survey(0, 0, None, None, marks)
         least, greatest = changes["least"], changes["greatest"]

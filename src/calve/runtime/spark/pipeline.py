@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyspark.sql import DataFrame
 
-from calve.config.stream import StreamConfig
+from calve.config.stream import FrontierKind, StreamConfig
 from calve.model.errors import CommitConflict, PremiseBroken
 from calve.protocol.replay import OFFSETS, is_replay, positions
 from calve.runtime.clock import Clock, SystemClock
@@ -73,12 +73,20 @@ class Pipeline:
             log = run.log(micro_batch)
             if self._is_replay(run, micro_batch, log):
                 _log.info("micro-batch %s is in %s already: skipped", micro_batch, self._table)
+                self._let_spark_know(run, frame)
                 return
             before = run.stash.before(micro_batch)
             known = run.stash.of(micro_batch, before, log.digest)
             if known is not None and _can_publish(run, known) and self._published(run, known):
+                self._let_spark_know(run, frame)
                 return
             self._write_until_committed(run, frame, micro_batch, log, before, resumed=first)
+
+    def _let_spark_know(self, run: Run, frame: DataFrame) -> None:
+        """Evaluate a micro-batch whose rows are not needed any more, where Spark needs that: it refuses to go
+        on where its state was not brought forward, and it learns its watermark from the rows."""
+        if self._config.frontier is FrontierKind.WATERMARK or run.keeps_state:
+            frame.write.format("noop").mode("overwrite").save()
 
     @property
     def _table(self) -> str:

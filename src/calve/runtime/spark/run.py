@@ -49,6 +49,11 @@ class Run:
     def generation(self) -> int:
         return self.target.progress.generation
 
+    @property
+    def keeps_state(self) -> bool:
+        """Whether Spark keeps state of the stream, as it does for aggregates, joins and duplicates."""
+        return bool(self.files.names("state"))
+
     def refresh(self) -> None:
         """Read the tables again: what is written next is planned on what is there now."""
         for table in (self.target, self.quarantine):

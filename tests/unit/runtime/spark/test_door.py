@@ -214,6 +214,7 @@ def test_numbers_count_in_the_units_of_the_column():
         ),
         (lambda b: b.commit_interval("1 minute"), ConfigError, "has none"),
         (lambda b: b.commit_interval("1 minut"), ConfigError, "has none"),
+        (lambda b: b.sequence_by("lsn").frontier(maximum=True, delay=-5), ConfigError, "the delay is -5"),
         (lambda b: b.sequence_by("ts").frontier(maximum=True, delay="soon"), ConfigError, "'soon'"),
         (lambda b: b.mode("upsert"), BadKey, "no key"),
         (lambda b: b.mode("upsert").key("idd"), BadKey, "'id'"),
