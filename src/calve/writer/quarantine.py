@@ -74,6 +74,8 @@ class QuarantinePlan:
     rows_max: int
     """A task."""
     origin: Origin
+    settled: bytes | None = None
+    """The rows of this micro-batch that are in the quarantine since it was written before (settled.py)."""
 
 
 class Quarantine:

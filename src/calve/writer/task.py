@@ -41,6 +41,7 @@ from calve.writer.messages import Counts, Report
 from calve.writer.plan import WritePlan
 from calve.writer.quarantine import Quarantine, QuarantinePlan, from_stream, too_many
 from calve.writer.reuse import settle
+from calve.writer.settled import Settled
 from calve.writer.sift import Misfits, Taker, sift
 from calve.writer.spool import Spool, sweep
 from calve.writer.worker import StreamingAppend, can_stream, write_batch_files
@@ -111,7 +112,9 @@ class Task:
         self._output: _Output | None = None
         self._tied = None if plan.tied is None else from_stream(plan.tied)
         self._ties: list[pa.Table] = []
-        self._bad: Taker = Misfits() if plan.quarantine is None else Quarantine(plan.quarantine, self._worker)
+        kept = plan.quarantine
+        self._bad: Taker = Misfits() if kept is None else Quarantine(kept, self._worker)
+        self._settled = None if kept is None or kept.settled is None else Settled(kept.settled)
         sweep(self._folder)
 
     def run(self, record_batches: Iterable[pa.RecordBatch]) -> Report:
@@ -120,7 +123,9 @@ class Task:
             for record_batch in record_batches:
                 rows = pa.Table.from_batches([record_batch])
                 first_row, self._counts.rows = self._counts.rows, self._counts.rows + rows.num_rows
-                for slot, times, part in self._placed(rows):
+                left = rows if self._settled is None else self._settled.without(rows)
+                self._counts.replayed += rows.num_rows - left.num_rows
+                for slot, times, part in self._placed(left):
                     self._write(slot, times, part, first_row)
             self._close_output()
             if self._ties:

@@ -13,7 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField, StringType
 
+import calve
 from calve.model.errors import (
     BadRow,
     ConfigError,
@@ -24,7 +27,7 @@ from calve.model.errors import (
     TableReplaced,
 )
 from tests.support.flow import Crash, Flow
-from tests.support.lake import Lake
+from tests.support.lake import NAMESPACE, Lake
 from tests.support.readers import DuckReader
 from tests.support.spark import has_iceberg
 
@@ -577,6 +580,144 @@ def test_p8_the_quarantine_landed_and_the_target_did_not(
     one.forget_commit(1)
     one.run()
     assert quarantined(one) == kept
+
+
+def make(one: Flow, *, v_required: bool) -> None:
+    """Somebody makes the table before the first run."""
+    schema = Schema(
+        NestedField(1, "id", LongType(), required=True),
+        NestedField(2, "v", StringType(), required=v_required),
+        NestedField(3, "lsn", LongType(), required=False),
+        identifier_field_ids=[1],
+    )
+    with one.catalog() as catalog:
+        catalog.create_namespace_if_not_exists(NAMESPACE)
+        catalog.create_table((NAMESPACE, one.table), schema)
+
+
+def alter(one: Flow, *, v_required: bool) -> None:
+    """Somebody changes what fits."""
+    with one.catalog() as catalog:
+        table = catalog.load_table((NAMESPACE, one.table))
+        with table.update_schema(allow_incompatible_changes=True) as changed:
+            changed.update_column("v", required=v_required)
+
+
+def disturb(one: Flow) -> None:
+    """Somebody inserts a row: files that rely on an empty table are not committed any more."""
+    with one.catalog() as catalog:
+        table = catalog.load_table((NAMESPACE, one.table))
+        row = {"id": 7, "v": "theirs", "lsn": 0}
+        table.append(pa.Table.from_pylist([row], table.schema().as_arrow()))
+
+
+def seen(one: Flow, duckdb: DuckReader) -> list[tuple[Any, ...]]:
+    """The rows of the table, as it is now."""
+    snapshot = one.load().current_snapshot()
+    assert snapshot is not None
+    rows = duckdb.read(one.lake.at(one.table), snapshot.snapshot_id).to_pylist()
+    return sorted((row["id"], row["v"]) for row in rows)
+
+
+def kept_as_text(one: Flow) -> list[str]:
+    """The rows of the quarantine, as a replay sees them: each once."""
+    catalog = {"type": "sql", "uri": f"sqlite:///{one.lake.catalog_file}", "warehouse": one.lake.warehouse}
+    waits = calve.list_quarantine(f"{one.lake.name}.{NAMESPACE}.{one.table}", catalog=catalog)
+    assert len(waits) == len(quarantined(one))
+    return sorted(str(entry.row["v"]) for entry in waits)
+
+
+@pytest.mark.parametrize("stream", [{}, {**MAXIMUM, "frontier_delay": 0}], ids=["numbered", "timed"])
+@pytest.mark.parametrize("crash", [True, False], ids=["killed", "in one run"])
+def test_p8_a_row_that_fits_once_it_is_in_the_quarantine_stays_there(
+    flow: MakeFlow, stream: dict[str, Any], crash: bool, duckdb: DuckReader
+) -> None:
+    """The quarantine landed, and what the target's files rely on broke: they are written again."""
+    one = flow(**stream, on_bad_row="quarantine")
+    make(one, v_required=True)
+    one.put(change(1, "a", 1), change(2, None, 2), change(3, "c", 3))
+
+    def mend() -> None:
+        alter(one, v_required=False)
+        disturb(one)
+
+    if crash:
+        with pytest.raises(Crash):
+            one.run(crash_at="target: commit")
+        mend()
+    one.put(change(4, None, 9))
+    told = one.run() if crash else one.run(within={0: mend})
+    assert (told[0].rows_replayed, told[0].rows_quarantined) == (1, 0)
+    assert kept_as_text(one) == ["None"]
+    last = [] if stream else [(4, None)]  # in time, it waits
+    assert seen(one, duckdb) == [(1, "a"), (3, "c"), *last, (7, "theirs")]
+
+
+@pytest.mark.parametrize("stream", [{}, {**MAXIMUM, "frontier_delay": 0}], ids=["numbered", "timed"])
+def test_p8_a_row_that_does_not_fit_any_more_once_the_quarantine_landed_goes_there_too(
+    flow: MakeFlow, stream: dict[str, Any], duckdb: DuckReader
+) -> None:
+    """Killed at each commit of the second writing as well; then written a third time, on a table that takes
+    the row again."""
+    one = flow(**stream, on_bad_row="quarantine")
+    make(one, v_required=False)
+    one.put(change(1, "a", 1), change(2, None, 2), change(None, "no key", 2), change(3, "c", 3))
+    with pytest.raises(Crash):
+        one.run(crash_at="target: commit")
+    alter(one, v_required=True)
+    disturb(one)
+    with pytest.raises(Crash):
+        one.run(crash_at="quarantine: commit")
+    assert kept_as_text(one) == ["no key"]
+    with pytest.raises(Crash):
+        one.run(crash_at="target: commit")
+    assert kept_as_text(one) == ["None", "no key"]
+    assert seen(one, duckdb) == [(7, "theirs")]
+    one.forget_stash(0)
+    alter(one, v_required=False)
+    (told,) = one.run()
+    assert (told.rows_replayed, told.rows_quarantined) == (2, 0)
+    one.put(change(4, "d", 8), change(None, "no key either", 9), change(5, "e", 10))
+    one.run()
+    assert kept_as_text(one) == ["None", "no key", "no key either"]
+    last = [(4, "d")] if stream else [(4, "d"), (5, "e")]
+    assert seen(one, duckdb) == [(1, "a"), (3, "c"), *last, (7, "theirs")]
+
+
+def test_p8_a_micro_batch_of_which_all_is_in_the_quarantine_is_still_told_to_the_table(
+    flow: MakeFlow,
+) -> None:
+    """A replay waits until the stream is past a row: the table's frontier says so, also without a file."""
+    one = flow(on_bad_row="quarantine")
+    one.put(change(None, "no key", 1))
+    with pytest.raises(Crash):
+        one.run(crash_at="target: commit")
+    one.forget_stash(0)
+    one.run()
+    assert [shown.bounds for shown in one.shown()] == [(0, 1)]
+    assert kept_as_text(one) == ["no key"]
+
+
+def test_p8_rows_in_the_quarantine_stay_there_also_if_they_would_have_to_wait_now(
+    flow: MakeFlow, duckdb: DuckReader
+) -> None:
+    """A longer delay: rows of the micro-batch, and rows that waited before it, go back to the stash. What is
+    in the quarantine does not."""
+    one = flow(**{**MAXIMUM, "frontier_delay": 10}, on_bad_row="quarantine")
+    make(one, v_required=True)
+    one.put(change(1, "a", 1), change(2, None, 2))
+    one.put(change(3, None, 50), change(4, "d", 51), change(5, "e", 100))
+    with pytest.raises(Crash):
+        one.run(crash_at="target: commit")
+    assert kept_as_text(one) == ["None", "None"]
+    alter(one, v_required=False)
+    disturb(one)
+    one.run(frontier_delay=500)
+    assert seen(one, duckdb) == [(7, "theirs")]
+    one.put(change(6, "f", 1000))
+    one.run()
+    assert kept_as_text(one) == ["None", "None"]
+    assert seen(one, duckdb) == [(1, "a"), (4, "d"), (5, "e"), (7, "theirs")]
 
 
 def test_p8_rows_that_wait_for_the_quarantine_are_not_lost_when_the_next_run_has_none(flow: MakeFlow) -> None:

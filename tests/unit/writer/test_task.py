@@ -10,6 +10,7 @@ import subprocess
 import sys
 import uuid
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -31,6 +32,7 @@ from calve.writer.messages import Counts, Report
 from calve.writer.plan import DeleteScope, WritePlan
 from calve.writer.quarantine import SCHEMA as QUARANTINE_SCHEMA
 from calve.writer.quarantine import Origin, QuarantinePlan, from_stream, to_stream
+from calve.writer.settled import Settled, settled_stream
 from calve.writer.task import Slot, Task, TaskPlan, TimeLine, run_task
 
 HLC = 1_698_775_840_453_391_000 * 10**10
@@ -484,6 +486,122 @@ def test_a_quarantine_has_its_limit_and_then_the_job_ends(tmp_path: Path) -> Non
     assert "rows_max of on_bad_row" in refused.value.hint
 
 
+# -- rows that are in the quarantine already ------------------------------------------------------
+
+
+def settling(folder: Path, *settled: pa.RecordBatch) -> QuarantinePlan:
+    """A quarantine that has these rows since the micro-batch was written before."""
+    every = [
+        to_stream(pa.Table.from_batches([some]).slice(place, 1))
+        for some in settled
+        for place in range(some.num_rows)
+    ]
+    return replace(quarantining(folder), settled=settled_stream(every))
+
+
+@pytest.mark.parametrize("times", [False, True], ids=["numbered", "timed"])
+def test_p8_rows_that_are_in_the_quarantine_already_are_left_out_all_of_them(
+    tmp_path: Path, times: bool
+) -> None:
+    """Those that fit by now, those that still do not, and copies; what differs in one column is another."""
+    fits, bad = (2, None, 5, "u"), (None, "b", 6, "u")
+    quarantine = settling(tmp_path, rows(fits, bad, times=False))
+    plan = task_plan(
+        UPSERT, [(0, 10)], upsert_plan(tmp_path), times=line(0) if times else None, quarantine=quarantine
+    )
+    report = run(
+        plan, rows((1, "a", 1, "u"), fits, bad, (2, None, 4, "u"), times=times), rows(fits, times=times)
+    )
+    assert read(report.files) == {(0, 10): [(1, "a", 1), (2, None, 4)]}
+    assert report.quarantined == ()
+    assert report.counts == Counts(rows=5, replayed=3)
+
+
+def test_p8_rows_that_do_not_fit_now_and_did_before_go_to_quarantine(tmp_path: Path) -> None:
+    quarantine = settling(tmp_path, rows((None, "b", 6, "u"), times=False))
+    plan = task_plan(UPSERT, [(0, 1)], upsert_plan(tmp_path), quarantine=quarantine)
+    report = run(plan, rows((None, "b", 6, "u"), (None, "c", 6, "u"), (1, "a", 1, "u"), times=False))
+    assert kept_rows(report) == [(None, "c", 6, "u")]
+    assert report.counts == Counts(rows=3, replayed=1, quarantined=1)
+
+
+def test_p8_where_nothing_is_left_in_the_quarantine_nothing_is_left_out(tmp_path: Path) -> None:
+    plan = task_plan(UPSERT, [(0, 1)], upsert_plan(tmp_path), quarantine=settling(tmp_path))
+    report = run(plan, rows((1, "a", 1, "u"), times=False))
+    assert read(report.files) == {(0, 1): [(1, "a", 1)]}
+    assert report.counts == Counts(rows=1)
+
+
+NESTED = pa.schema(
+    [
+        ("x", pa.float64()),
+        ("s", pa.struct([("a", pa.float32()), ("b", pa.list_(pa.int64()))])),
+        ("m", pa.map_(pa.string(), pa.decimal128(9, 2))),
+    ]
+)
+NAN = float("nan")
+VALUES: list[tuple[Any, ...]] = [
+    (NAN, {"a": NAN, "b": [1, None]}, [("k", Decimal("1.50"))]),
+    (None, {"a": 1.5, "b": []}, []),
+    (None, {"a": 1.5, "b": None}, []),
+    (None, {"a": None, "b": None}, None),
+    (None, None, None),
+    (0.0, None, None),
+    (0.0, None, [("k", None)]),
+    (0.0, None, [("k", Decimal("1.50")), ("l", Decimal("1.50"))]),
+]
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["nested alone", "beside a number"])
+@pytest.mark.parametrize("place", range(len(VALUES)))
+def test_settled_rows_are_known_by_nan_null_and_nested_values(place: int, plain: bool) -> None:
+    def table(values: list[tuple[Any, ...]]) -> pa.Table:
+        found = pa.Table.from_pylist([dict(zip(NESTED.names, one, strict=True)) for one in values], NESTED)
+        return found.append_column("n", pa.array([1] * len(values), pa.int8())) if plain else found
+
+    every = table(VALUES)
+    left = Settled(settled_stream([to_stream(table([VALUES[place]]))])).without(every)
+    assert repr(left.to_pylist()) == repr(every.to_pylist()[:place] + every.to_pylist()[place + 1 :])
+
+
+def test_settled_rows_are_known_in_the_types_and_columns_of_a_later_run() -> None:
+    """A wider number, another time zone, a new column; and one that only rows had which waited."""
+    at = datetime(2026, 1, 2, 3, tzinfo=UTC)
+    before = pa.table(
+        {
+            "n": pa.array([1], pa.int32()),
+            "at": pa.array([at], pa.timestamp("us", "UTC")),
+            "gone": pa.nulls(1, pa.string()),
+        }
+    )
+    now = pa.table(
+        {
+            "new": ["x", "y", "z"],
+            "at": pa.array([at, at, at + timedelta(hours=1)], pa.timestamp("us", "Asia/Tokyo")),
+            "n": pa.array([1, 2, 1], pa.int64()),
+        }
+    )
+    left = Settled(settled_stream([to_stream(before)])).without(now)
+    assert left["new"].to_pylist() == ["y", "z"]
+
+
+@pytest.mark.parametrize(
+    "now, why",
+    [
+        ({"id": [1]}, "the column 'v' is not among the incoming columns any more"),
+        ({"id": [1], "v": [5]}, "the column 'v' is int64 now"),
+    ],
+)
+def test_p8_settled_rows_that_cannot_be_told_from_others_end_the_job(
+    tmp_path: Path, now: dict[str, Any], why: str
+) -> None:
+    before = pa.RecordBatch.from_pydict({"id": [1], "v": ["a"]})
+    plan = task_plan(UPSERT, [(0, 1)], upsert_plan(tmp_path), quarantine=settling(tmp_path, before))
+    with pytest.raises(BadRow, match=why) as refused:
+        run(plan, pa.RecordBatch.from_pydict(now))
+    assert "with the columns that it had" in refused.value.hint
+
+
 def test_a_row_that_no_batch_holds_is_a_defect_and_not_lost(tmp_path: Path) -> None:
     plan = task_plan(UPSERT, [(0, 10)], upsert_plan(tmp_path), times=line(0))
     with pytest.raises(BadBatch, match="1 rows of micro-batch 7 belong to no batch"):
@@ -545,6 +663,7 @@ from calve.model.batch import Batch
 from calve.writer.changes import TIME_COLUMN, Reading
 from calve.writer.messages import Report
 from calve.writer.plan import DeleteScope, WritePlan
+from calve.writer.settled import Settled, settled_stream
 from calve.writer.task import Slot, TaskPlan, TimeLine, run_task
 
 folder, keys, record_batches, rows = Path(sys.argv[1]), *map(int, sys.argv[2:])

@@ -32,11 +32,20 @@ from calve.protocol.mint import settle
 from calve.runtime.plan import EpochPlan
 from calve.runtime.rows import reading_of
 from calve.runtime.spark.files import CheckpointFiles
-from calve.runtime.spark.frame import Clockwork, Survey, column, read_segments, run_tasks, write_segment
+from calve.runtime.spark.frame import (
+    Clockwork,
+    Survey,
+    column,
+    read_segments,
+    run_tasks,
+    unsettled,
+    write_segment,
+)
 from calve.runtime.spark.slots import Slots
 from calve.runtime.spark.stash import SEGMENTS, Manifest, Segment
 from calve.runtime.spark.target import Holding
 from calve.table.build import Ready
+from calve.writer.changes import TIME_COLUMN
 from calve.writer.messages import Counts, Report
 from calve.writer.quarantine import QuarantinePlan, to_stream
 from calve.writer.task import Slot, TaskPlan
@@ -75,6 +84,15 @@ class MicroBatch:
     quarantine: QuarantinePlan | None = None
     watermark: int = 0
     """Spark's own, as it stood when the micro-batch began."""
+
+    @property
+    def settled(self) -> bytes | None:
+        """Rows that are in the quarantine since the micro-batch was written before."""
+        return None if self.quarantine is None else self.quarantine.settled
+
+    def has_quarantined(self, report: Report) -> bool:
+        """Whether rows went to quarantine, now or when it was written before."""
+        return bool(report.quarantined) or self.settled is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +187,7 @@ def numbered(desk: Desk, work: MicroBatch, upper: int) -> Written:
     batch = Batch(target.progress.frontier, upper)
     plan = target.plan(target.coordinator.base)
     report = desk.write(work.frame, work.number, [Slot(batch, plan.write)], quarantine=work.quarantine)
-    quarantined = bool(report.quarantined)
+    quarantined = work.has_quarantined(report)
     ready = desk.ready([(batch, report.files, plan)], work.positions, quarantined=quarantined)
     return Written(
         closed=upper,
@@ -219,10 +237,10 @@ class Timed:
         slots = Slots.of(self.desk.config, self.desk.target, before, waiting, frontier.time, resumed=resumed)
         line = slots.line
         report = self._placed(work, survey, slots, before, files)
-        segment = self._stashed(work, survey, line, files)
-        closed, quarantined = slots.closed_with(report.files, waiting), bool(report.quarantined)
-        ready = self.desk.ready(closed, work.positions, quarantined=quarantined)
         kept = [] if before is None else [one for one in before.segments if one.upper > line.placed]
+        segment, kept = self._stashed(work, survey, line, kept, files)
+        closed, quarantined = slots.closed_with(report.files, waiting), work.has_quarantined(report)
+        ready = self.desk.ready(closed, work.positions, quarantined=quarantined)
         return Written(
             closed=line.stream_closed,
             placed=line.placed,
@@ -268,16 +286,26 @@ class Timed:
         return self.desk.write(frame, work.number, slots.slots, times=slots.times, quarantine=work.quarantine)
 
     def _stashed(
-        self, work: MicroBatch, survey: Survey, line: Line, files: CheckpointFiles
-    ) -> Segment | None:
-        if survey.greatest is None or survey.greatest < line.placed:
-            return None
+        self, work: MicroBatch, survey: Survey, line: Line, kept: list[Segment], files: CheckpointFiles
+    ) -> tuple[Segment | None, list[Segment]]:
+        """The segment of what waits from now on, and those of older ones that still count."""
+        settled = work.settled
+        if settled is None and (survey.greatest is None or survey.greatest < line.placed):
+            return None, kept
         clockwork, mark = self.clockwork, self.desk.config.mark_column
         frame = work.frame.where(clockwork.is_change()).where(clockwork.from_on(line.placed))
         if mark is not None:
             frame = frame.drop(column(mark))
+        if settled is not None:
+            # With another delay than when the micro-batch was written before, settled rows may be among those
+            # that wait, also in older segments: a later micro-batch would not know them.
+            if kept:
+                stash = read_segments(frame.sparkSession, kept, files.uri)
+                waits = column(TIME_COLUMN) >= clockwork.literal(line.placed)
+                frame = frame.unionByName(stash.where(waits), allowMissingColumns=True)
+            frame, kept = unsettled(frame, settled), []
         path = f"{SEGMENTS}/{work.number}-{uuid.uuid4().hex}"
-        return write_segment(frame, path, files.uri(path))
+        return write_segment(frame, path, files.uri(path)), kept
 
 
 def _is_needed(segment: Segment, line: Line) -> bool:

@@ -7,7 +7,8 @@ Guarantee: a micro-batch that Spark sends again changes nothing that the first o
 in a manifest before it is committed (stash.py), and the table says what of it was committed (P3). All batches
 that are ready are one commit, each its own snapshot. A batch whose premises broke is written again from the
 same rows and the same stash, never committed as it was. Rows that do not fit are committed first, to their
-own table: a crash between the two doubles nothing (P8).
+own table: a crash between the two doubles nothing, and where the rest must be written again after that, they
+stay where they are, whether they fit by then or not (P8).
 """
 
 from __future__ import annotations

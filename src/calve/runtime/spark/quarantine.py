@@ -3,6 +3,13 @@
 Its batches are micro-batches, whatever the target's times are: a row that does not fit may have no time. It
 is committed before the target, under a tag of its own; the micro-batch's number tells a replay from a new
 one.
+
+    written     quarantine landed          target did not, and its files cannot be committed any more
+    again       its rows are settled       all others are judged by the table as it is now
+                └─▶ left out               └─▶ files, or a further batch of the quarantine
+
+The further batch says since which one the quarantine has rows of the micro-batch: a third writing finds the
+rows of all of them.
 """
 
 from __future__ import annotations
@@ -17,11 +24,16 @@ from calve.model.batch import Batch
 from calve.model.progress import Progress
 from calve.protocol.replay import BASE, CHECKPOINT, NUMBER, OFFSETS, base_of, positions
 from calve.runtime.replay.names import ReadAs
+from calve.runtime.replay.scan import rows_with
 from calve.runtime.spark.batches import MicroBatch, Written
 from calve.runtime.spark.target import Holding
 from calve.table.build import Ready
 from calve.writer.changes import Arrival
 from calve.writer.quarantine import SCHEMA, Origin, QuarantinePlan
+from calve.writer.settled import settled_stream
+
+_SINCE = "since"
+"""In positions: the upper of the first batch with rows of the micro-batch, where there are several."""
 
 
 def bad_rows() -> Arrival:
@@ -34,12 +46,10 @@ def quarantine_plan(
 ) -> QuarantinePlan:
     """How the tasks of a micro-batch write rows that do not fit; `where` are its positions."""
     progress, number = quarantine.progress, where[NUMBER]
-    upper = base_of(progress, where[CHECKPOINT]) + number + 1
-    if upper <= progress.frontier and not _is_last(progress, where):
-        # An older copy of the checkpoint: the number was another micro-batch before. Its rows are new here,
-        # and what of them is not is dropped by its time (case 13).
-        upper = progress.frontier + 1
-    batch = Batch(min(progress.frontier, upper - 1), upper)
+    # A number below the frontier is this very micro-batch, whose settled rows do not come here again. Or an
+    # older copy of the checkpoint: the number was another micro-batch before. Its rows are new here, and what
+    # of them is not is dropped by its time (case 13).
+    upper = max(base_of(progress, where[CHECKPOINT]) + number, progress.frontier) + 1
     origin = Origin(
         sink=config.sink.sink_id,
         target=str(target.coordinator.base.metadata.table_uuid),
@@ -47,12 +57,37 @@ def quarantine_plan(
         time=where[BASE] + number if config.time_column is None else None,
     )
     write = quarantine.plan(quarantine.coordinator.base).write
-    return QuarantinePlan(write, batch, number, config.bad_rows_max, origin)
+    since = _since(progress, where)
+    return QuarantinePlan(
+        plan=write,
+        batch=Batch(progress.frontier, upper),
+        micro_batch=number,
+        rows_max=config.bad_rows_max,
+        origin=origin,
+        settled=None if since is None else _settled(quarantine, origin, since),
+    )
 
 
-def _is_last(progress: Progress, where: Mapping[str, Any]) -> bool:
-    """Whether the quarantine was last written by this very micro-batch."""
-    return all(progress.positions.get(name) == where[name] for name in (CHECKPOINT, NUMBER, OFFSETS))
+def _since(progress: Progress, where: Mapping[str, Any]) -> int | None:
+    """Where the quarantine was last written by this very micro-batch: the upper of its first batch there."""
+    if any(progress.positions.get(name) != where[name] for name in (CHECKPOINT, NUMBER, OFFSETS)):
+        return None
+    return int(progress.positions.get(_SINCE, progress.frontier))
+
+
+def _settled(quarantine: Holding, origin: Origin, since: int) -> bytes:
+    """The rows that the stream has sent to the quarantine from the batch up to `since` on."""
+    uppers = range(since, quarantine.progress.frontier + 1)
+    wanted = pa.table(
+        {
+            "sink": [origin.sink] * len(uppers),
+            "target": [origin.target] * len(uppers),
+            "batch": list(uppers),
+            "replay": pa.nulls(len(uppers)),  # not those that a replay put back: they are there already
+        }
+    )
+    rows = rows_with(quarantine.coordinator.base, wanted, ["arrow"])
+    return settled_stream(rows["arrow"].to_pylist())
 
 
 def quarantined(target: Holding, work: MicroBatch, written: Written) -> Ready:
@@ -62,4 +97,7 @@ def quarantined(target: Holding, work: MicroBatch, written: Written) -> Ready:
     checkpoint = work.positions[CHECKPOINT]
     base = base_of(target.progress, checkpoint)
     where = positions(checkpoint, work.number, work.positions[OFFSETS], base)
+    since = _since(target.progress, work.positions)
+    if since is not None:
+        where[_SINCE] = since
     return Ready(work.quarantine.batch, written.quarantined, plan.schema, plan.premises, positions=where)
