@@ -131,7 +131,7 @@ def steps_of(daily: Mapping[str, Mapping[str, int]]) -> Iterator[Any]:
             yield pytest.param(kind, step, id=f"case {case}, {kind}, {step}")
 
 
-@pytest.mark.parametrize("kind, step", steps_of(DAILY))
+@pytest.mark.parametrize("kind, step", [*steps_of(DAILY)])
 def test_a_driver_that_was_killed_goes_on_and_every_snapshot_is_right(
     spark: Any, duckdb: DuckReader, killed: dict[tuple[str, str], tuple[Scene, Reached]], kind: str, step: str
 ) -> None:
