@@ -51,12 +51,16 @@ class Settled:
         # Writings of several runs may have had other columns.
         self._groups = [pa.concat_tables(rows) for rows in groups.values()]
 
+    def among(self, rows: pa.Table) -> pa.Array:
+        """For each row, whether it is settled."""
+        found = pa.repeat(pa.scalar(False), rows.num_rows)
+        for group in self._groups if rows.num_rows else ():
+            found = pc.or_(found, _equal(rows, _as_in(rows, group)))
+        return found
+
     def without(self, rows: pa.Table) -> pa.Table:
         """The rows that equal no settled one."""
-        for group in self._groups:
-            if rows.num_rows:
-                rows = rows.filter(pc.invert(_equal(rows, _as_in(rows, group))))
-        return rows
+        return rows.filter(pc.invert(self.among(rows)))
 
 
 def without_settled(stream: bytes, record_batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

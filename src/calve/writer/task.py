@@ -123,9 +123,9 @@ class Task:
             for record_batch in record_batches:
                 rows = pa.Table.from_batches([record_batch])
                 first_row, self._counts.rows = self._counts.rows, self._counts.rows + rows.num_rows
-                left = rows if self._settled is None else self._settled.without(rows)
-                self._counts.replayed += rows.num_rows - left.num_rows
-                for slot, times, part in self._placed(left):
+                if self._settled is not None:
+                    rows = self._unsettled(rows, self._settled)
+                for slot, times, part in self._placed(rows):
                     self._write(slot, times, part, first_row)
             self._close_output()
             if self._ties:
@@ -142,6 +142,16 @@ class Task:
         """Give up what is open; after `run` there is nothing."""
         if self._output is not None:
             self._output.discard()
+
+    def _unsettled(self, rows: pa.Table, settled: Settled) -> pa.Table:
+        """Without what is in the quarantine already: replays, but what came too late is late again."""
+        known, line, late = settled.among(rows), self._plan.times, 0
+        if line is not None and line.estimated:
+            times = rows[TIME_COLUMN].filter(known)
+            late = pc.sum(pc.and_not(_before(times, line.closed), _before(times, 0))).as_py() or 0
+        self._counts.late += late
+        self._counts.replayed += (pc.sum(known).as_py() or 0) - late
+        return rows.filter(pc.invert(known))
 
     def _placed(self, rows: pa.Table) -> Iterator[tuple[int, pa.ChunkedArray | None, pa.Table]]:
         """The rows of each slot, in the slots' order, with their times."""

@@ -223,6 +223,7 @@ def test_case_13_late_rows_are_still_told_from_replayed_ones_under_an_older_chec
     told = one.run()
     assert [progress.rows_late for progress in told] == [1, 0]
     one.check(duckdb, without=[late])
+    assert len(quarantined(one)) == 1
 
 
 def test_case_13_the_last_micro_batch_with_equal_offsets_is_skipped(

@@ -525,6 +525,19 @@ def test_p8_rows_that_do_not_fit_now_and_did_before_go_to_quarantine(tmp_path: P
     assert report.counts == Counts(rows=3, replayed=1, quarantined=1)
 
 
+def test_p8_what_came_too_late_is_late_again_and_not_kept_twice(tmp_path: Path) -> None:
+    """Negative and missing times are not late: they are no times."""
+    late, negative, never = (1, "late", 1, "u"), (2, "negative", -5, "u"), (3, "never", None, "u")
+    quarantine = settling(tmp_path, rows(late, negative, never, times=False))
+    plan = task_plan(
+        UPSERT, [(3, 10)], upsert_plan(tmp_path), times=line(0, 3, estimated=True), quarantine=quarantine
+    )
+    report = run(plan, rows(late, negative, never, (4, "a", 5, "u")))
+    assert read(report.files) == {(3, 10): [(4, "a", 5)]}
+    assert report.quarantined == ()
+    assert report.counts == Counts(rows=4, late=1, replayed=2)
+
+
 def test_p8_where_nothing_is_left_in_the_quarantine_nothing_is_left_out(tmp_path: Path) -> None:
     plan = task_plan(UPSERT, [(0, 1)], upsert_plan(tmp_path), quarantine=settling(tmp_path))
     report = run(plan, rows((1, "a", 1, "u"), times=False))
