@@ -180,7 +180,7 @@ class FileClosed:
 
 def _parse(text: str | bytes) -> dict[str, Any]:
     try:
-        body = json.loads(text)
+        body = json.loads(text, parse_float=_finite, parse_constant=_finite)
     except ValueError as error:
         raise BadMessage(
             f"a FileClosed is not JSON: {error}", hint="The message was cut. Write the batch again."
@@ -188,6 +188,13 @@ def _parse(text: str | bytes) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise BadMessage("a FileClosed is not a JSON object", hint="Write the batch again.")
     return body
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:40]} is no number of JSON")
+    return number
 
 
 def _canonical(body: dict[str, Any]) -> bytes:

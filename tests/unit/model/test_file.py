@@ -98,6 +98,12 @@ def test_a_message_that_was_changed_anywhere_is_found_out(sent: FileClosed, data
     assert read == sent
 
 
+@pytest.mark.parametrize("number", ["1E1000000000", "-1e999", "NaN", "Infinity"])
+def test_a_number_that_is_none_in_json_is_found_out(number: str) -> None:
+    with pytest.raises(BadMessage, match="not JSON"):
+        FileClosed.from_json(f'{{"version": 1, "record_count": {number}}}')
+
+
 @given(messages(), st.data())
 def test_a_message_that_was_cut_is_found_out(sent: FileClosed, data: st.DataObject) -> None:
     text = sent.to_json()
