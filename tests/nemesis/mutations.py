@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
+from calve.model.batch import Batch
 from calve.protocol import judge as judging
 from calve.protocol import line, replay
 from calve.protocol.frontier import Frontier
+from calve.protocol.replay import CHECKPOINT, NUMBER, base_of
 from calve.runtime import claim, coordinator
-from calve.runtime.spark import batches, frame, pipeline, quarantine, slots, target
+from calve.runtime.spark import batches, frame, pipeline, slots, target
 from calve.runtime.spark.batches import Timed
 from calve.runtime.spark.pipeline import Pipeline
 from calve.runtime.spark.stash import Stash
@@ -142,7 +144,14 @@ def an_attempt_counts_for_any_rows(patch: pytest.MonkeyPatch) -> None:
 
 def a_number_tells_what_is_in_quarantine(patch: pytest.MonkeyPatch) -> None:
     """Rows that do not fit are taken for known, because the number of their micro-batch is."""
-    patch.setattr(quarantine, "_is_last", lambda *_: True)
+    real: Any = getattr(pipeline, "quarantine_plan")  # noqa: B009 - the module's own name for it
+
+    def known(kept: Holding, target: Holding, config: Any, where: Any) -> Any:
+        upper = base_of(kept.progress, where[CHECKPOINT]) + where[NUMBER] + 1
+        batch = Batch(min(kept.progress.frontier, upper - 1), upper)
+        return replace(real(kept, target, config, where), batch=batch)
+
+    patch.setattr(pipeline, "quarantine_plan", known)
 
 
 # -------------------------------------------------------------------- the stash
@@ -150,7 +159,7 @@ def a_number_tells_what_is_in_quarantine(patch: pytest.MonkeyPatch) -> None:
 
 def the_stash_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     """Rows that wait are not written down."""
-    patch.setattr(Timed, "_stashed", lambda *_: None)
+    patch.setattr(Timed, "_stashed", lambda *_: (None, []))
 
 
 def segments_are_deleted_too_early(patch: pytest.MonkeyPatch) -> None:
