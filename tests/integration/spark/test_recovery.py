@@ -721,6 +721,28 @@ def test_p8_rows_in_the_quarantine_stay_there_also_if_they_would_have_to_wait_no
     assert seen(one, duckdb) == [(1, "a"), (4, "d"), (5, "e"), (7, "theirs")]
 
 
+@pytest.mark.parametrize("stream", [{}, {**MAXIMUM, "frontier_delay": 0}], ids=["numbered", "timed"])
+def test_p8_a_run_without_a_quarantine_does_not_take_a_row_that_is_there(
+    flow: MakeFlow, stream: dict[str, Any], duckdb: DuckReader
+) -> None:
+    """The row fits by now: written again without a look at the quarantine, it would be in both tables."""
+    one = flow(**stream, on_bad_row="quarantine")
+    make(one, v_required=True)
+    bad = change(2, None, 2)
+    one.put(change(1, "a", 1), bad, change(3, "c", 3))
+    one.put(change(4, "d", 9))
+    with pytest.raises(Crash):
+        one.run(crash_at="target: commit")
+    alter(one, v_required=False)
+    with pytest.raises(ConfigError, match="quarantine") as refused:
+        one.run(on_bad_row="fail")
+    assert "on_bad_row" in refused.value.hint
+    assert one.shown() == []
+    one.run()
+    assert len(quarantined(one)) == 1
+    one.check(duckdb, without=[bad])
+
+
 def test_p8_rows_that_wait_for_the_quarantine_are_not_lost_when_the_next_run_has_none(flow: MakeFlow) -> None:
     one = flow(on_bad_row="quarantine")
     one.put(change(1, "a", 1), change(None, "no key", 3))

@@ -27,7 +27,7 @@ from calve.runtime.clock import Clock, SystemClock
 from calve.runtime.spark.batches import Desk, MicroBatch, Timed, Written, numbered
 from calve.runtime.spark.frame import Clockwork
 from calve.runtime.spark.progress import Reporter, SinkListener
-from calve.runtime.spark.quarantine import quarantine_plan, quarantined
+from calve.runtime.spark.quarantine import check_not_there, quarantine_plan, quarantined
 from calve.runtime.spark.run import OffsetLog, Run, arrival_of, begin
 from calve.runtime.spark.session import tune
 from calve.runtime.spark.stash import Manifest
@@ -78,6 +78,9 @@ class Pipeline:
                 return
             before = run.stash.before(micro_batch)
             known = run.stash.of(micro_batch, before, log.digest)
+            if known is not None and known.quarantine is not None and run.quarantine is None:
+                where = positions(run.checkpoint, micro_batch, log.digest, run.base)
+                check_not_there(self._config.sink, self._catalog, where)
             if known is not None and _can_publish(run, known) and self._published(run, known):
                 self._let_spark_know(run, frame)
                 return

@@ -18,16 +18,21 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
+from pyiceberg.catalog import Catalog
 
+from calve.config.sink import SinkConfig
 from calve.config.stream import StreamConfig
 from calve.model.batch import Batch
+from calve.model.errors import ConfigError, TableMissing
 from calve.model.progress import Progress
 from calve.protocol.replay import BASE, CHECKPOINT, NUMBER, OFFSETS, base_of, positions
-from calve.runtime.replay.names import ReadAs
+from calve.runtime.replay.names import ReadAs, quarantine_config
 from calve.runtime.replay.scan import rows_with
 from calve.runtime.spark.batches import MicroBatch, Written
 from calve.runtime.spark.target import Holding
+from calve.table.base import read_progress
 from calve.table.build import Ready
+from calve.table.commit import load
 from calve.writer.changes import Arrival
 from calve.writer.quarantine import SCHEMA, Origin, QuarantinePlan
 from calve.writer.settled import settled_stream
@@ -66,6 +71,23 @@ def quarantine_plan(
         origin=origin,
         settled=None if since is None else _settled(quarantine, origin, since),
     )
+
+
+def check_not_there(config: SinkConfig, catalog: Catalog, where: Mapping[str, Any]) -> None:
+    """Refuse a run without a quarantine where rows of its micro-batch are in one: judged anew, those that fit
+    by now would be in both tables. Where it was not committed, the rows are the run's to refuse."""
+    beside = quarantine_config(config)
+    try:
+        progress = read_progress(load(catalog, beside.identifier).metadata, beside.sink_id)
+    except TableMissing:
+        return
+    if progress is not None and _since(progress, where) is not None:
+        raise ConfigError(
+            f"rows of micro-batch {where[NUMBER]} are in the quarantine {beside.table_name} since the run "
+            f"before, whose commit of {config.table_name} did not follow; this run has no quarantine",
+            hint="Start it with on_bad_row='quarantine' once more, until this micro-batch is through; then "
+            "change it.",
+        )
 
 
 def _since(progress: Progress, where: Mapping[str, Any]) -> int | None:
