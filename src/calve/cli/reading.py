@@ -16,6 +16,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from calve.store import store_for
+from calve.table.fileio import access_of
 
 
 def main_snapshots(table: Table) -> list[Snapshot]:
@@ -46,10 +47,10 @@ def _entries(table: Table, snapshot: Snapshot) -> Iterator[ManifestEntry]:
 
 
 def _surviving(table: Table, entry: ManifestEntry, deletes: list[ManifestEntry]) -> pa.Table:
-    rows = _read(entry.data_file)
+    rows = _read(table, entry.data_file)
     for delete in deletes:
         if _sequence(delete) > _sequence(entry) and _reaches(table, delete.data_file, entry.data_file):
-            keys = _read(delete.data_file)
+            keys = _read(table, delete.data_file)
             kept = rows.join(keys, keys.column_names, join_type="left anti")
             rows = kept.cast(rows.schema)  # a join forgets what is not null
     return rows
@@ -66,6 +67,6 @@ def _sequence(entry: ManifestEntry) -> int:
     return entry.sequence_number
 
 
-def _read(file: DataFile) -> pa.Table:
-    with store_for(file.file_path).open(file.file_path) as stream:
+def _read(table: Table, file: DataFile) -> pa.Table:
+    with store_for(file.file_path, access_of(table.io)).open(file.file_path) as stream:
         return pq.read_table(stream)

@@ -32,6 +32,7 @@ class CatalogType(StrEnum):
     """What a catalog speaks."""
 
     REST = "rest"
+    S3TABLE = "s3table"
     GLUE = "glue"
     HIVE = "hive"
     MEMORY = "memory"
@@ -46,7 +47,7 @@ _TAKES_URI = {
         "sqlite:///folder/catalog.db or postgresql://user@host/database",
     ),
 }
-_NEEDS_WAREHOUSE = frozenset({CatalogType.SQL, CatalogType.GLUE, CatalogType.HIVE})
+_NEEDS_WAREHOUSE = frozenset({CatalogType.SQL, CatalogType.GLUE, CatalogType.HIVE, CatalogType.S3TABLE})
 
 
 def _hide_uri(value: object) -> Hidden | None:
@@ -227,7 +228,7 @@ def _check_uri_fits(kind: CatalogType, uri: Hidden) -> None:
         )
     if kind is CatalogType.GLUE:
         return
-    schemes, example = _TAKES_URI[kind]
+    schemes, example = _TAKES_URI[CatalogType.REST if kind is CatalogType.S3TABLE else kind]
     if _scheme(uri.reveal()).partition("+")[0] not in schemes:
         raise ConfigError(f"a {kind} catalog cannot stand at {uri}", hint=f"Its uri reads {example}.")
     nessie = _NESSIE.fullmatch(str(uri)) if kind is CatalogType.REST else None

@@ -160,7 +160,7 @@ class Epoch:
             write = self._fitting.renew(base).plan.write
             spool = self._open_spool()
             parts = (self._shaped(part) for part in spool.parts())
-            store = store_for(write.data_location)
+            store = store_for(write.data_location, write.access)
             files = write_batch_files(write, store, self.batch, self._worker, parts, spool.scratch)
         plan = self._plan()
         self.ready = Ready(
@@ -246,7 +246,9 @@ class Epoch:
     def _open_stream(self) -> StreamingAppend:
         if self._stream is None:
             write = self._plan().write
-            self._stream = StreamingAppend(write, store_for(write.data_location), self.batch, self._worker)
+            self._stream = StreamingAppend(
+                write, store_for(write.data_location, write.access), self.batch, self._worker
+            )
         return self._stream
 
     def _close_stream(self) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from calve.config.sink import Mode, NullKeys, SinkConfig
 from calve.runtime.rows import reading_of
-from calve.store import store_for
+from calve.store import check_location
 from calve.table.create import Wanted, check_table
 from calve.table.layout import to_sort_order, to_spec
 from calve.table.plan import data_location
@@ -68,7 +68,7 @@ def _check_layout(wanted: Wanted, schema: Schema) -> None:
 def check_found(config: SinkConfig, table: Table) -> None:
     """Refuse a table that is there and is not what the configuration asks for, before it is claimed."""
     check_table(table, wanted_table(config, pa.schema([])))
-    store_for(data_location(table.metadata))
+    check_location(data_location(table.metadata))
     if not config.schema_evolution:
         # With it, the column may come with the rows: it is looked for when their files are planned.
         check_dictionary(config.parquet.dictionary, table.schema())

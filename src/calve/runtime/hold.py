@@ -13,7 +13,7 @@ from uuid import UUID
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
-from calve.model.errors import CatalogError, StoreError
+from calve.model.errors import AccessDenied, CatalogError, StoreError
 from calve.model.progress import Progress
 from calve.protocol.retry import Answer, RetryPolicy
 from calve.runtime.clock import Clock, SystemClock
@@ -122,6 +122,8 @@ class Hold:
         """The same; `None` where the catalog cannot be reached and attempts are left."""
         try:
             return self.load()
+        except AccessDenied:
+            raise  # it does not pass by waiting (case 27)
         except (CatalogError, StoreError):
             if attempt >= self.policy.attempts_max:
                 raise

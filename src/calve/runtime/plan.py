@@ -9,8 +9,10 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 
 from calve.config.sink import Mode, SinkConfig
+from calve.store import Access
 from calve.table.base import Base
 from calve.table.evolve import Evolution
+from calve.table.fileio import access_of
 from calve.table.lists import Content
 from calve.table.plan import Scope, TablePlan, table_plan
 from calve.table.premises import Premises, SchemaState
@@ -53,10 +55,11 @@ def epoch_plan(
         only_spec=plan.spec_id if plan.deletes is Scope.PARTITION and plan.partition else None,
         new_spec=None if added is None else added.spec_id,
     )
-    return EpochPlan(_write_plan(config, plan), schema, premises, evolution is not None, added)
+    write = _write_plan(config, plan, access_of(base.io))
+    return EpochPlan(write, schema, premises, evolution is not None, added)
 
 
-def _write_plan(config: SinkConfig, plan: TablePlan) -> WritePlan:
+def _write_plan(config: SinkConfig, plan: TablePlan, access: Access) -> WritePlan:
     return WritePlan(
         sink_id=config.sink_id,
         data_location=plan.data_location,
@@ -75,6 +78,7 @@ def _write_plan(config: SinkConfig, plan: TablePlan) -> WritePlan:
             for leaf, metrics in plan.metrics.items()
         },
         settings=FileSettings(**plan.settings),
+        access=access,
     )
 
 

@@ -91,7 +91,7 @@ def local_path(location: str) -> Path:
     if scheme not in ("", "file"):
         raise StoreError(
             f"{location!r} is not on local disk",
-            hint=f"Stores for '{scheme}' are not there yet: use a local folder or file:///….",
+            hint="Local files are given as a folder or as file:///….",
         )
     path = location.removeprefix("file:") if scheme == "file" else location
     return Path("/" + path.lstrip("/")) if scheme == "file" else Path(path)

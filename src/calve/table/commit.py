@@ -123,9 +123,14 @@ def reaching(identifier: tuple[str, ...]) -> Iterator[None]:
         raise  # it names the file and the reason
     except _UNKNOWN as error:
         raise CatalogError(
-            f"the catalog cannot show or make {'.'.join(identifier)}: {type(error).__name__}",
+            f"the catalog cannot show or make {'.'.join(identifier)}: {_said(error)}",
             hint="Is the catalog up and within reach? Nothing was changed; start again when it is.",
         ) from error
+
+
+def _said(error: Exception) -> str:
+    """A server's own words, which its door has freed of secrets; of a library's, the kind alone."""
+    return str(error)[:300] if isinstance(error, RESTError) else type(error).__name__
 
 
 def _unreadable(identifier: tuple[str, ...], error: Exception) -> TableError:
@@ -157,8 +162,9 @@ def _missing(identifier: tuple[str, ...]) -> TableMissing:
 
 def _denied(identifier: tuple[str, ...], error: Exception) -> AccessDenied:
     return AccessDenied(
-        f"the catalog denies access to {'.'.join(identifier)}: {type(error).__name__}",
-        hint="The sink needs the rights to read and to commit to the table. Its files are kept.",
+        f"the catalog denies access to {'.'.join(identifier)}: {str(error)[:300] or type(error).__name__}",
+        hint="The sink needs the rights to read and to commit to the table, and a login that is still good: "
+        "a token may have expired. Its files are kept; start again when the right is there.",
     )
 
 

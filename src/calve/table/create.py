@@ -33,7 +33,7 @@ from sqlalchemy.exc import IntegrityError
 
 from calve.model.errors import AccessDenied, BadKey, BadPartition, ConfigError, StoreError, TableDiffers
 from calve.model.layout import PartitionField, SortField, TransformKind
-from calve.store import store_for
+from calve.store import check_location
 from calve.table.layout import describe, from_sort_order, from_spec, to_sort_order, to_spec
 from calve.table.location import as_uri, is_local
 from calve.table.schema import check_key, key_of, to_iceberg
@@ -118,7 +118,7 @@ def check_places(wanted: Wanted) -> None:
 
 def _check_store(what: str, place: str) -> None:
     try:
-        store_for(place)
+        check_location(place)
     except StoreError as error:
         raise ConfigError(f"{what}: {error.message}", hint=error.hint) from error
 

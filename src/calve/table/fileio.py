@@ -1,4 +1,9 @@
-"""PyIceberg's files over our store: metadata takes the same durable way to the disk as data (case 36)."""
+"""PyIceberg's files over our stores: metadata takes the same durable way to the disk as data (case 36), and
+to an object store the same clients, with the same credentials.
+
+PyIceberg makes one for each table that it loads, from the catalog's properties and from what the server says
+of that table.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,8 @@ import pyarrow as pa
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
-from calve.store import Store, store_for
+from calve.store import NO_ACCESS, Access, Store, store_for
+from calve.store.access import Refresh
 
 IO_IMPL = f"{__name__}.StoreFileIO"
 """The value of PyIceberg's `py-io-impl`."""
@@ -21,8 +27,9 @@ NOTE = "while reading "
 class StoreFileIO(FileIO):
     """Files by location, in whichever store holds them."""
 
-    def __init__(self, properties: Properties = EMPTY_DICT) -> None:
+    def __init__(self, properties: Properties = EMPTY_DICT, refresh: Refresh | None = None) -> None:
         super().__init__(properties)
+        self.access = Access.of(properties, refresh)
 
     def new_input(self, location: str) -> InputFile:
         return _Input(location, self._store(location))
@@ -35,7 +42,12 @@ class StoreFileIO(FileIO):
         self._store(path).delete(path)
 
     def _store(self, location: str) -> Store:
-        return store_for(location)
+        return store_for(location, self.access)
+
+
+def access_of(io: FileIO) -> Access:
+    """How the files of a table are reached."""
+    return io.access if isinstance(io, StoreFileIO) else NO_ACCESS
 
 
 class _Input(InputFile):

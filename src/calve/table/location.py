@@ -8,7 +8,10 @@ nothing is percent-encoded, because Iceberg's readers decode nothing.
 from __future__ import annotations
 
 import os
+import re
 from urllib.parse import urlsplit
+
+_METADATA_FILE = re.compile(r"(.+?)(?:/metadata)?/[^/]+\.metadata\.json(?:\.gz)?", re.DOTALL)
 
 
 def is_local(location: str) -> bool:
@@ -22,3 +25,10 @@ def as_uri(location: str) -> str:
         return location.rstrip("/")
     path = "/" + location.removeprefix("file:").lstrip("/") if location.startswith("file:") else location
     return f"file://{os.path.abspath(path)}"
+
+
+def table_root(location: str) -> str:
+    """A table's own folder. S3 Tables has handed out the path of the metadata file as the location: files of
+    ours would lie below a file."""
+    match = _METADATA_FILE.fullmatch(location)
+    return location if match is None else match[1]

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from calve.model.errors import StoreError
+from calve.store.base import abandon
 from calve.writer.hidden import hiding_columns, without_hidden_nulls
 from calve.writer.metrics import NanCounter
 from calve.writer.plan import FileSettings
@@ -75,7 +76,7 @@ class OpenFile:
         """Let go of a file that is not to be finished."""
         self._writer.is_open = False  # or it would write a footer when it is collected
         with suppress(OSError, StoreError):
-            self._sink.close()
+            abandon(self._sink)
 
 
 def parquet_options(settings: FileSettings, dictionary: list[str]) -> dict[str, object]:

@@ -31,6 +31,8 @@ from calve.writer.plan import WritePlan
 
 SEGMENT_BYTES_MAX = 200
 _HASH_DIGITS = 16
+_PLAIN_MAX = 100
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9_-]+")
 _LAST_ESCAPES = re.compile(r"(?:%[0-9A-F]{2})+\Z")
 _PREFIX = {FileKind.DATA: "data", FileKind.EQUALITY_DELETE: "eqdel"}
 _DAY = dt.date(1970, 1, 1)
@@ -39,7 +41,7 @@ _MIDNIGHT = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 def batch_folder(plan: WritePlan, batch: Batch) -> str:
     """The folder of all files that any worker writes for a batch."""
-    return f"{plan.data_location}/{segment(plan.sink_id)}/{batch.upper}"
+    return f"{plan.data_location}/{plain(plan.sink_id)}/{batch.upper}"
 
 
 def new_file_path(
@@ -52,7 +54,7 @@ def new_file_path(
 ) -> str:
     """A path that was never given before. `number` counts a writer's files, for people."""
     folders = partition_folders(plan, partition) if kind is FileKind.DATA else ()
-    folder = "/".join((batch_folder(plan, batch), segment(worker), *folders))
+    folder = "/".join((batch_folder(plan, batch), plain(worker), *folders))
     return f"{folder}/{_PREFIX[kind]}-{number:05d}-{uuid.uuid4()}.parquet"
 
 
@@ -70,6 +72,15 @@ def partition_folders(plan: WritePlan, partition: tuple[PartitionValue, ...]) ->
         segment(f"{name}=", human(value, field.transform.kind, plan.schema.field(field.column).type))
         for name, field, value in zip(plan.partition_names, plan.partition, partition, strict=True)
     )
+
+
+def plain(name: str) -> str:
+    """A name as a folder of letters, digits, `-` and `_` alone: stores that look at a table's layout
+    (SeaweedFS) take no others beside a partition's. What is lost but dots is told by a hash."""
+    kept = _NOT_PLAIN.sub("-", name)[:_PLAIN_MAX]
+    if kept == name.replace(".", "-"):
+        return kept
+    return f"{kept}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:_HASH_DIGITS]}"
 
 
 def segment(*parts: str) -> str:

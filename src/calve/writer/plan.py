@@ -14,6 +14,7 @@ from enum import Enum
 import pyarrow as pa
 
 from calve.model.layout import PartitionField, SortField
+from calve.store.access import NO_ACCESS, Access
 
 FILE_BYTES_MAX = 512 * 1024 * 1024
 """No file passes this size, whatever the target is."""
@@ -84,3 +85,5 @@ class WritePlan:
     metrics: Mapping[int, ColumnMode] = field(default_factory=dict)
     """By the field id of a leaf; a leaf that is not named has the default `ColumnMode()`."""
     settings: FileSettings = FileSettings()
+    access: Access = NO_ACCESS
+    """How the store of `data_location` is reached. A plan is sent to workers, and never kept (P10)."""

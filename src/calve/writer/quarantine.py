@@ -129,7 +129,7 @@ def write_entries(
 ) -> list[FileClosed]:
     """Rows of a quarantine as files."""
     rows = conform(pa.Table.from_pylist(entries, schema=SCHEMA), plan.schema)
-    stream = StreamingAppend(plan, store_for(plan.data_location), batch, worker)
+    stream = StreamingAppend(plan, store_for(plan.data_location, plan.access), batch, worker)
     try:
         stream.write(rows)
         return stream.close()

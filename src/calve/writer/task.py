@@ -256,7 +256,7 @@ class _Output:
     def __init__(self, task: TaskPlan, batch: Batch, plan: WritePlan, worker: str, folder: Path) -> None:
         self.schema = plan.schema
         self._batch, self._plan, self._worker = batch, plan, worker
-        self._store = store_for(plan.data_location)
+        self._store = store_for(plan.data_location, plan.access)
         self._stream: StreamingAppend | None = None
         self._spool: Spool | None = None
         reading = task.reading

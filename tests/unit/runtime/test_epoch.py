@@ -534,7 +534,7 @@ def test_case_35_rows_that_could_not_be_written_are_never_missing_in_silence(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = FullDisk()
-    monkeypatch.setattr("calve.runtime.epoch.store_for", lambda _: disk)
+    monkeypatch.setattr("calve.runtime.epoch.store_for", lambda *_: disk)
     with warehouse.sink(max_buffer_records="1") as sink:
         commit(sink, 0, ROWS)
         sink.begin_epoch(1)
@@ -557,8 +557,8 @@ def test_case_35_a_commit_that_found_the_disk_full_goes_in_later(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = FullDisk()
-    monkeypatch.setattr("calve.runtime.epoch.store_for", lambda _: disk)
-    monkeypatch.setattr("calve.table.fileio.store_for", lambda _: disk)
+    monkeypatch.setattr("calve.runtime.epoch.store_for", lambda *_: disk)
+    monkeypatch.setattr("calve.table.fileio.store_for", lambda *_: disk)
     with warehouse.upsert() as sink:
         commit(sink, 0, ROWS)
         before = warehouse.load().metadata

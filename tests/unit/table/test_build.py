@@ -195,7 +195,7 @@ def test_p7_a_commit_lists_nothing_and_reads_nothing_but_metadata(
     """P7: manifests come from FileClosed alone; and what this run wrote itself it does not read again."""
     store = CountingStore()
     for place in ("calve.runtime.epoch.store_for", "calve.table.fileio.store_for"):
-        monkeypatch.setattr(place, lambda _: store)
+        monkeypatch.setattr(place, lambda *_: store)
     listed: list[object] = []
     merge = {"table_prop_commit_manifest_min-count-to-merge": "3"}
     with warehouse.upsert(partition_spec="bucket(2, id)", **merge) as sink:
@@ -224,7 +224,7 @@ def test_p7_a_restarted_sink_reads_metadata_alone(
             commit(sink, epoch, ROWS)
     store = CountingStore()
     for place in ("calve.runtime.epoch.store_for", "calve.table.fileio.store_for"):
-        monkeypatch.setattr(place, lambda _: store)
+        monkeypatch.setattr(place, lambda *_: store)
     with warehouse.upsert(**merge) as sink:
         for epoch in range(2, 5):
             commit(sink, epoch, ROWS)

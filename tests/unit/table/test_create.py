@@ -27,7 +27,6 @@ from calve.model.errors import (
     TableDiffers,
 )
 from calve.model.layout import PartitionField, SortField, Transform, TransformKind
-from calve.store import LocalStore
 from calve.table.create import Wanted, check_table, create_table, differences, open_table
 from calve.table.layout import from_sort_order, from_spec
 from calve.table.schema import key_of, to_iceberg
@@ -90,7 +89,7 @@ def test_a_relative_warehouse_is_made_absolute(tmp_path: Path, monkeypatch) -> N
 
 
 def test_a_warehouse_that_is_not_local_is_left_to_the_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("calve.table.create.store_for", lambda _: LocalStore())  # as if there were a store
+    monkeypatch.setattr("calve.table.create.check_location", lambda _: None)  # as if there were a store
     asked: list[str | None] = []
 
     class Asked(SqlCatalog):
@@ -113,8 +112,8 @@ def test_a_warehouse_that_is_not_local_is_left_to_the_catalog(monkeypatch: pytes
         (Wanted(SCHEMA, partition=(PartitionField("region", Transform(TransformKind.DAY)),)), BadPartition),
         (Wanted(SCHEMA, sort=(SortField("nope"),)), BadPartition),
         (Wanted(SCHEMA, properties={"format-version": "3"}), ConfigError),
-        (Wanted(SCHEMA, location="s3://bucket/t"), ConfigError),
-        (Wanted(SCHEMA, properties={"write.data.path": "s3://bucket/t"}), ConfigError),
+        (Wanted(SCHEMA, location="hdfs://bucket/t"), ConfigError),
+        (Wanted(SCHEMA, properties={"write.data.path": "hdfs://bucket/t"}), ConfigError),
     ],
 )
 def test_what_is_refused_is_refused_before_anything_is_created(

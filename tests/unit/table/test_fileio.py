@@ -50,5 +50,5 @@ def test_files_that_are_not_there_and_places_that_are_not_ours_are_named(tmp_pat
             act(io.new_input(f"{tmp_path}/nothing"))
     with pytest.raises(StoreError, match="No such file"):
         io.delete(f"{tmp_path}/nothing")
-    with pytest.raises(StoreError, match="not on local disk"):
-        io.new_input("s3://bucket/file")
+    with pytest.raises(StoreError, match="no store that calve knows"):
+        io.new_input("hdfs://bucket/file")

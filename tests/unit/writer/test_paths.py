@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import uuid
 from decimal import Decimal
 from pathlib import PurePosixPath
@@ -22,6 +23,7 @@ from calve.writer.paths import (
     human,
     new_file_path,
     partition_folders,
+    plain,
     segment,
 )
 from calve.writer.plan import WritePlan
@@ -46,7 +48,7 @@ def test_a_path_tells_sink_batch_and_worker_and_what_the_file_is() -> None:
     day = plan(pa.timestamp("us"), Transform(TransformKind.DAY), "ts_day")
     path = new_file_path(day, BATCH, "w-3", FileKind.DATA, (20_772,), 7)
     folder, _, name = path.rpartition("/")
-    assert folder == "file:///lake/t/data/sales.orders/17/w-3/ts_day=2026-11-15"
+    assert folder == "file:///lake/t/data/sales-orders/17/w-3/ts_day=2026-11-15"
     assert folder.startswith(batch_folder(day, BATCH))
     assert name.startswith("data-00007-")
     assert uuid.UUID(name[11:47]).version == 4
@@ -57,7 +59,7 @@ def test_a_delete_file_lies_in_no_folder_of_a_partition(partition: tuple[Partiti
     """DuckDB 1.5 reads the key from such a folder's name, not from the file."""
     identity = plan(pa.date32(), name="c")
     path = new_file_path(identity, BATCH, "w-3", FileKind.EQUALITY_DELETE, partition, 0)
-    assert path.startswith("file:///lake/t/data/sales.orders/17/w-3/eqdel-00000-")
+    assert path.startswith("file:///lake/t/data/sales-orders/17/w-3/eqdel-00000-")
 
 
 def test_case_33_no_two_attempts_name_the_same_file() -> None:
@@ -157,3 +159,21 @@ def test_values_are_written_for_people_as_iceberg_does(
 def test_values_that_do_not_match_the_spec_are_a_defect() -> None:
     with pytest.raises(BadPartition, match="2 partition values for 1 fields"):
         partition_folders(plan(pa.int32()), (1, 2))
+
+
+@pytest.mark.parametrize(
+    "name, folder",
+    [
+        ("sales.orders", "sales-orders"),
+        ("w-3_a", "w-3_a"),
+        ("bücher", None),
+        ("../../evil", None),
+        ("a/b c", None),
+        ("x" * 300, None),
+    ],
+)
+def test_a_folder_of_a_sink_has_letters_that_every_store_takes(name: str, folder: str | None) -> None:
+    made = plain(name)
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,120}", made)
+    assert folder in (None, made)
+    assert plain(name + "!") != made

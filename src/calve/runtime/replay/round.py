@@ -172,7 +172,8 @@ class Replaying:
         ready = Ready(batch, (), into.base.metadata.schema(), None, positions=positions)
         if rows is not None:
             plan = self._plan(seen.desk, into.base)
-            store, scratch = store_for(plan.write.data_location), Scratch(_spill_folder(), _MEMORY_BYTES)
+            store = store_for(plan.write.data_location, plan.write.access)
+            scratch = Scratch(_spill_folder(), _MEMORY_BYTES)
             files = write_batch_files(plan.write, store, batch, self._worker, [rows], scratch)
             ready = replace(
                 ready,

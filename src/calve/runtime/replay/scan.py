@@ -20,8 +20,9 @@ from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry
 from pyiceberg.schema import Schema
 
 from calve.model.errors import TableDiffers
-from calve.store import store_for
+from calve.store import Store, store_for
 from calve.table.base import Base
+from calve.table.fileio import access_of
 from calve.table.schema import to_arrow
 from calve.writer.cast import decoded
 from calve.writer.collapse import among
@@ -111,13 +112,16 @@ class _Scan:
             found.append(rows.filter(among(rows, self.wanted)))
         return pa.concat_tables(found) if found else self._empty(names)
 
+    def _store(self, file: DataFile) -> Store:
+        return store_for(file.file_path, access_of(self.base.io))
+
     def _empty(self, names: tuple[str, ...]) -> pa.Table:
         columns = {name: pa.array([], self.schema.field(name).type) for name in names}
         return pa.table(columns | {_PLACE: pa.array([], pa.int64())})
 
     def _read(self, file: DataFile, names: Sequence[str]) -> Iterator[pa.Table]:
         """The columns of a file under their present names and types: they are known by their ids."""
-        with store_for(file.file_path).open(file.file_path) as stream:
+        with self._store(file).open(file.file_path) as stream:
             parquet = pq.ParquetFile(stream)
             stored = {_id_of(one): one.name for one in parquet.schema_arrow}
             by_name = {one.name: one.name for one in parquet.schema_arrow} if set(stored) == {None} else {}
@@ -154,7 +158,7 @@ class _Scan:
 
     def _deleted_places(self, file: DataFile, data_path: str) -> pa.Array:
         if file.file_path not in self._known:
-            with store_for(file.file_path).open(file.file_path) as stream:
+            with self._store(file).open(file.file_path) as stream:
                 self._known[file.file_path] = pq.read_table(stream, columns=["file_path", "pos"])
         rows = self._known[file.file_path]
         return rows.filter(pc.equal(rows["file_path"], data_path))["pos"].combine_chunks()

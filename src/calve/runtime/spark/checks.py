@@ -34,7 +34,7 @@ from calve.runtime.spark.frame import Clockwork
 from calve.runtime.spark.run import arrival_of
 from calve.runtime.spark.ship import is_local
 from calve.runtime.start import kind_of
-from calve.store import store_for
+from calve.store import check_location
 from calve.table.commit import load
 from calve.table.create import check_table
 from calve.table.evolve import evolve
@@ -274,10 +274,10 @@ def check_target(sink: SinkConfig, arrival: Arrival, catalog: Catalog) -> str:
         table = load(catalog, sink.identifier)
     except TableMissing:
         place = sink.location or catalog.properties.get("warehouse", "")
-        if "/" in place:  # a REST catalog's warehouse may be a mere name
-            store_for(place)
+        if "://" in place or place.startswith("/"):  # a REST catalog's may be a name or an ARN
+            check_location(place)
         return place
-    store_for(table.location())
+    check_location(table.location())
     check_table(table, wanted_table(sink, pa.schema([])))
     _check_kind(sink, table.metadata.properties.get(claimed_property(sink.sink_id)))
     evolve(table.metadata, arrival.rows.schema, allowed=sink.schema_evolution)

@@ -8,11 +8,13 @@ from pyiceberg.catalog import Catalog
 
 from calve.config.catalog import CatalogConfig, CatalogType
 from calve.model.errors import ConfigError
-from calve.table.catalogs import memory, sql
+from calve.table.catalogs import memory, rest, s3tables, sql
 
 _DOORS: dict[CatalogType, Callable[[CatalogConfig], Catalog]] = {
     CatalogType.SQL: sql.open_catalog,
     CatalogType.MEMORY: memory.open_catalog,
+    CatalogType.REST: rest.open_catalog,
+    CatalogType.S3TABLE: s3tables.open_catalog,
 }
 
 

@@ -1,19 +1,32 @@
-"""What every back end is told of files: local ones go through our own store, which fsyncs them."""
+"""What every back end is told of files: all of them go through our own stores, by one FileIO."""
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from calve.config.catalog import CatalogConfig
+from calve.model.errors import ConfigError
 from calve.table.fileio import IO_IMPL
-from calve.table.location import as_uri
+from calve.table.location import as_uri, is_local
+
+_IO = "py-io-impl"
 
 
 def file_properties(config: CatalogConfig) -> dict[str, str]:
     """All properties of a catalog, secrets revealed: for PyIceberg, never for a message."""
     properties = config.reveal()
+    if properties.get(_IO, IO_IMPL) != IO_IMPL:
+        raise ConfigError(
+            f"the property {_IO!r} names another FileIO, and calve's files go through its own stores",
+            hint="Take it out. Stores are told by storage properties, such as s3.endpoint.",
+        )
+    properties[_IO] = IO_IMPL
     warehouse = properties.get("warehouse")
-    if warehouse is not None and urlsplit(warehouse).scheme in ("", "file"):
+    if warehouse is not None and is_local(warehouse):
         properties["warehouse"] = as_uri(warehouse)
-        properties.setdefault("py-io-impl", IO_IMPL)
     return properties
+
+
+def missing_boto(error: ModuleNotFoundError) -> ConfigError:
+    """A login of AWS without its library."""
+    return ConfigError(
+        f"this catalog needs {error.name}, which is not installed", hint="pip install 'calve[aws]'."
+    )

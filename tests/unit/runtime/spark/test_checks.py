@@ -346,7 +346,7 @@ def test_a_table_that_cannot_take_the_stream_is_refused_with_all_that_differs(
 
 def test_a_place_that_cannot_be_written_is_refused(lake):
     with pytest.raises(StoreError, match="s3"):
-        target(append(catalog=lake, location="s3://bucket/o"), PLAIN, lake)
+        target(append(catalog=lake, location="hdfs://bucket/o"), PLAIN, lake)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,151 @@
+"""Access: how a store is reached and with which login. Plain values that may go to an executor.
+
+    catalog's properties ─┐
+    what a server vends  ─┼─▶ Access(settings, refresh) ──▶ store_for(location, access)
+                          └──pickled with a task──▶ the same, in an executor
+
+Settings have Iceberg's own names (`s3.endpoint`, `adls.sas-token`, …). An Access shows none of their values:
+its repr has the names alone, and `redact` takes the values out of what libraries say (P10). It is made to be
+sent: a task carries it, in memory and on the wire between driver and executors, and nothing that is kept
+(checkpoint, stash, snapshot) does.
+
+`refresh` says where new credentials come from when those here run out. In the driver it asks with the login
+of that moment; a copy that is sent takes the login of the moment in which it was sent along.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+from calve.model.errors import ConfigError, StoreError
+
+REFRESH_SECONDS_MAX = 20
+_MASK = "***"
+_SHORT = 4
+_PREFIXES = ("s3.", "gcs.", "adls.", "client.", "store.")
+# Settings whose values may be shown, by how their names end.
+_PLAIN = ("account-name", "addressing", "enabled", "endpoint", "host", "region", "sse.type", "timeout")
+CA_FILE, CA_PEM = "store.ca-file", "store.ca-pem"
+"""A private CA: as a file of the driver, and its content, which is what executors get."""
+_FILES = {CA_FILE: CA_PEM, "gcs.service-account-file": "gcs.service-account-key"}
+
+Headers = Callable[[], Mapping[str, str]]
+
+
+@dataclass(frozen=True, eq=False)
+class Refresh:
+    """A server that vends credentials for a table."""
+
+    uri: str
+    headers: Headers
+    """What a request must carry now."""
+    ca_pem: str | None = None
+
+    def __call__(self, location: str) -> dict[str, str]:
+        """New settings for a location."""
+        request = urllib.request.Request(self.uri, headers=dict(self.headers()))
+        context = ssl.create_default_context(cadata=self.ca_pem) if self.uri.startswith("https:") else None
+        try:
+            with urllib.request.urlopen(request, timeout=REFRESH_SECONDS_MAX, context=context) as answer:
+                return vended(json.load(answer), location)
+        except (OSError, ValueError) as error:
+            reason = type(error).__name__
+            if isinstance(error, urllib.error.HTTPError):
+                reason = f"HTTP {error.code}"
+            raise StoreError(
+                f"the credentials for {location} ran out, and the catalog gave no new ones ({reason})",
+                hint="Is the catalog up, and may this login still ask for the table's credentials? Start the "
+                "run again when it is: files that were not committed are written again.",
+            ) from None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_sent_refresh, (self.uri, dict(self.headers()), self.ca_pem))
+
+
+def _sent_refresh(uri: str, headers: dict[str, str], ca_pem: str | None) -> Refresh:
+    return Refresh(uri, lambda: headers, ca_pem)
+
+
+@dataclass(frozen=True)
+class Access:
+    """Settings of a store, and where new ones come from."""
+
+    settings: tuple[tuple[str, str], ...] = ()
+    refresh: Refresh | None = field(default=None)
+
+    @classmethod
+    def of(cls, properties: Mapping[str, Any], refresh: Refresh | None = None) -> Access:
+        """What properties of a catalog or table say of stores; the rest is left out. Files that they name
+        are read here, in the driver: executors need not have them."""
+        chosen = {
+            name: str(value)
+            for name, value in properties.items()
+            if name.startswith(_PREFIXES) and value is not None
+        }
+        for name, content in _FILES.items():
+            if name in chosen:
+                chosen[content] = _read(name, chosen.pop(name))
+        return cls(tuple(sorted(chosen.items())), refresh)
+
+    def get(self, *names: str) -> str | None:
+        """The first of these settings that is set."""
+        known = dict(self.settings)
+        return next((known[name] for name in names if known.get(name)), None)
+
+    def is_on(self, name: str, *, default: bool = False) -> bool:
+        """A setting that is true or false."""
+        value = self.get(name)
+        return default if value is None else value.strip().lower() == "true"
+
+    def number(self, name: str, default: float) -> float:
+        """A setting that is a number."""
+        value = self.get(name)
+        try:
+            return default if value is None else float(value)
+        except ValueError:
+            raise ConfigError(f"the storage property {name!r} is no number", hint="Write a number.") from None
+
+    def redact(self, text: str) -> str:
+        """A text without any value of these settings that may be a secret."""
+        for secret in self._secrets():
+            for form in {secret, quote(secret, safe=""), quote_plus(secret)}:
+                text = text.replace(form, _MASK)
+        return text
+
+    def _secrets(self) -> Iterable[str]:
+        values = (value for name, value in self.settings if not name.endswith(_PLAIN))
+        return sorted((value for value in values if len(value) >= _SHORT), key=len, reverse=True)
+
+    def __repr__(self) -> str:
+        names = ", ".join(name for name, _ in self.settings)
+        return f"Access({names}{', refreshed' if self.refresh else ''})"
+
+
+NO_ACCESS = Access()
+
+
+def vended(answer: Mapping[str, Any], location: str) -> dict[str, str]:
+    """The settings that a server's answer has for a location: those of the longest prefix that fits, over
+    those for all. The answer is of the credentials' endpoint, or of the table itself."""
+    credentials = [
+        one for one in answer.get("storage-credentials") or () if location.startswith(one.get("prefix", ""))
+    ]
+    best: Mapping[str, Any] = max(credentials, key=lambda one: len(one.get("prefix", "")), default={})
+    return {**(answer.get("config") or {}), **best.get("config", {})}
+
+
+def _read(name: str, path: str) -> str:
+    try:
+        return Path(path).expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"the file of {name!r} cannot be read: {path}", hint="Name a file that the driver can read."
+        ) from error

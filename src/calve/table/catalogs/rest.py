@@ -1,0 +1,253 @@
+"""Iceberg REST catalogs: Polaris, Unity, Nessie, Lakekeeper, Glue's and S3 Tables' endpoints, and all others.
+
+    requests ──login, timeout──▶ server ──▶ table, with the credentials that the server vends for its files
+                                                       └──▶ StoreFileIO, which renews them
+
+PyIceberg knows the protocol; this adds what a sink under fire needs: timeouts and no blind retry (http.py), a
+login that renews itself (oauth.py), an `Idempotency-Key` where the server knows it, vended credentials that
+are renewed, a commit over many tables, and a table's location where the server hands out a file's path.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin
+
+from pyiceberg.catalog.rest import (
+    API_PREFIX,
+    Capability,
+    Endpoint,
+    Endpoints,
+    HttpMethod,
+    RestCatalog,
+    TableResponse,
+)
+from pyiceberg.catalog.rest.response import _handle_non_200_response
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    NoSuchTableError,
+)
+from pyiceberg.table import CommitTableRequest, CommitTableResponse, Table, TableIdentifier
+from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.typedef import Identifier
+from requests import HTTPError, Request, Response, Session
+from requests.adapters import HTTPAdapter
+
+from calve.config.catalog import CatalogConfig
+from calve.config.secret import Secrets
+from calve.store.access import Refresh, vended
+from calve.table.catalogs.http import Signed, Timed, make_session, timeouts
+from calve.table.catalogs.login import login
+from calve.table.catalogs.oauth import ClientCredentials
+from calve.table.catalogs.properties import file_properties, missing_boto
+from calve.table.catalogs.refusals import reaching_server
+from calve.table.fileio import StoreFileIO
+from calve.table.location import table_root
+
+_COMMIT_MANY = Endpoint(http_method=HttpMethod.POST, path=f"{API_PREFIX}/transactions/commit")
+_REFRESH = (
+    "client.refresh-credentials-endpoint",
+    "gcs.oauth2.refresh-credentials-endpoint",
+    "adls.refresh-credentials-endpoint",
+)
+_TEMPORARY = ("s3.session-token", "gcs.oauth2.token", "adls.sas-token")
+_OF_A_LOGIN = ("s3.session-token", "s3.session-token-expires-at-ms", "s3.profile-name", "s3.role-arn")
+_ANSWERS = {
+    404: NoSuchTableError,
+    409: CommitFailedException,
+    500: CommitStateUnknownException,
+    502: CommitStateUnknownException,
+    504: CommitStateUnknownException,
+}
+
+
+def open_catalog(config: CatalogConfig) -> RestCatalog:
+    """A REST catalog; the server was asked for its configuration."""
+    return connect(config, file_properties(config))
+
+
+def connect(config: CatalogConfig, properties: dict[str, str]) -> RestCatalog:
+    """The same, with properties of which the secrets are revealed."""
+    with reaching_server(config, str(config.uri or properties["uri"])):
+        return Rest(config.name, config.secrets, **properties)
+
+
+class Rest(RestCatalog):
+    """PyIceberg's client, made fit for a network that lies."""
+
+    def __init__(self, name: str, secrets: Secrets, **properties: str) -> None:
+        self._secrets = secrets
+        self._keeps_keys = False
+        """Whether the server advertises that it knows `Idempotency-Key`."""
+        # All snapshots: the lineage of main is walked through them.
+        super().__init__(name, **{**properties, "snapshot-loading-mode": "all"})
+
+    @property
+    def commits_many(self) -> bool:
+        """Whether one request can commit to several tables."""
+        return _COMMIT_MANY in self._supported_endpoints
+
+    def _create_session(self) -> Session:
+        properties = self.properties
+        adapter = self._adapter(properties)
+        session = make_session(properties, adapter, self._secrets)
+        self._config_headers(session)
+        tokens = make_session(properties, Timed(timeouts(properties)), self._secrets)
+        manager = login(properties, tokens, self.url(Endpoints.get_token, prefixed=False))
+        self._auth_manager = manager
+        session.auth = _Login(manager)
+        session.hooks["response"].append(self._note_config)
+        return session
+
+    def _adapter(self, properties: Mapping[str, str]) -> HTTPAdapter:
+        if str(properties.get("rest.sigv4-enabled", "false")).lower() != "true":
+            return Timed(timeouts(properties))
+        try:
+            from calve.store.aws import no_login, session
+        except ModuleNotFoundError as error:
+            raise missing_boto(error) from None
+        source = session(properties)
+        if source.get_credentials() is None:
+            raise no_login("requests to the catalog cannot be signed")
+        region = properties.get("rest.signing-region") or source.region_name or "us-east-1"
+        return Signed(
+            timeouts(properties), source, region, properties.get("rest.signing-name", "execute-api")
+        )
+
+    def _note_config(self, response: Response, **_: Any) -> None:
+        if response.ok and response.url.partition("?")[0].endswith("/v1/config"):
+            self._keeps_keys = response.json().get("idempotency-key-lifetime") is not None
+
+    def _refresh_token(self) -> None:
+        """Called by PyIceberg when a server answered 401, before it sends the same request once more."""
+        if isinstance(self._auth_manager, ClientCredentials):
+            self._auth_manager.let_go()
+
+    # -- commits -----------------------------------------------------------------------------------
+
+    def commit_table(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        """One request, sent once. A 401 was not applied: it is sent again under a new login, with its key."""
+        self._check_endpoint(Capability.V1_UPDATE_TABLE)
+        identifier = _identifier(table.name())
+        request = CommitTableRequest(identifier=identifier, requirements=requirements, updates=updates)
+        url = self.url(Endpoints.update_table, **self._split_identifier_for_path(identifier))
+        response = self._post_once(url, request.model_dump_json().encode())
+        return CommitTableResponse.model_validate_json(response.text)
+
+    def commit_tables(
+        self, changes: Sequence[tuple[Identifier, Sequence[TableRequirement], Sequence[TableUpdate]]]
+    ) -> None:
+        """Commit to several tables at once: all of them, or none."""
+        requests = [
+            CommitTableRequest(
+                identifier=_identifier(table), requirements=tuple(requirements), updates=tuple(updates)
+            ).model_dump_json()
+            for table, requirements, updates in changes
+        ]
+        body = f'{{"table-changes":[{",".join(requests)}]}}'
+        self._post_once(self.url("transactions/commit"), body.encode())
+
+    def _post_once(self, url: str, body: bytes) -> Response:
+        headers = {"Idempotency-Key": str(uuid7())} if self._keeps_keys else {}
+        response = self._session.post(url, data=body, headers=headers)
+        if response.status_code in (401, 419) and isinstance(self._auth_manager, ClientCredentials):
+            self._refresh_token()
+            response = self._session.post(url, data=body, headers=headers)
+        try:
+            response.raise_for_status()
+        except HTTPError as error:
+            _handle_non_200_response(error, dict(_ANSWERS))
+        return response
+
+    # -- tables ------------------------------------------------------------------------------------
+
+    def _response_to_table(self, identifier_tuple: tuple[str, ...], table_response: TableResponse) -> Table:
+        metadata = table_response.metadata
+        root = table_root(metadata.location)
+        if root != metadata.location:
+            metadata = metadata.model_copy(update={"location": root})
+        return Table(
+            identifier=identifier_tuple,
+            metadata=metadata,
+            metadata_location=str(table_response.metadata_location),
+            io=self._files(identifier_tuple, table_response, root),
+            catalog=self,
+            config=table_response.config,
+        )
+
+    def _files(self, identifier: Identifier, response: TableResponse, root: str) -> StoreFileIO:
+        """The table's files, under what the server says of them. A table's own properties are not asked: who
+        may set one could send our credentials elsewhere."""
+        said = vended(
+            {
+                "config": response.config,
+                "storage-credentials": [one.model_dump() for one in response.storage_credentials],
+            },
+            root,
+        )
+        own = self.properties
+        if "s3.access-key-id" in said:
+            # Another login: what belongs to ours does not go with it.
+            own = {name: value for name, value in own.items() if name not in _OF_A_LOGIN}
+        settings = {**own, **said}
+        is_temporary = any(name.startswith(_TEMPORARY) for name in said)
+        refresh = self._refresh(identifier, settings) if is_temporary else None
+        return StoreFileIO(settings, refresh)
+
+    def _refresh(self, identifier: Identifier, settings: Mapping[str, str]) -> Refresh | None:
+        """Where new credentials for a table come from: the endpoint that the server names, the one that it
+        has for that, or the table itself."""
+        if str(settings.get("client.refresh-credentials-enabled", "true")).lower() == "false":
+            return None
+        names = self._split_identifier_for_path(identifier)
+        told = next((settings[name] for name in _REFRESH if settings.get(name)), None)
+        if told is not None:
+            uri = urljoin(self.uri.rstrip("/") + "/", told.lstrip("/"))
+        elif Capability.V1_LOAD_CREDENTIALS in self._supported_endpoints:
+            uri = self.url(Endpoints.load_credentials, **names)
+        else:
+            uri = self.url(Endpoints.load_table, **names) + "?snapshots=refs"
+
+        def headers() -> dict[str, str]:
+            request = self._session.prepare_request(Request("GET", uri))
+            adapter = self._session.get_adapter(uri)
+            assert isinstance(adapter, HTTPAdapter)
+            adapter.add_headers(request)
+            return {name: str(value) for name, value in request.headers.items()}
+
+        return Refresh(uri, headers, _read_bundle(self._session.verify))
+
+
+class _Login:
+    """PyIceberg's auth manager, as requests asks for it."""
+
+    def __init__(self, manager: Any) -> None:
+        self.auth_manager = manager
+
+    def __call__(self, request: Any) -> Any:
+        if (header := self.auth_manager.auth_header()) is not None:
+            request.headers["Authorization"] = header
+        return request
+
+
+def uuid7() -> uuid.UUID:
+    """A UUID of version 7, by time and chance: the form that servers want of an `Idempotency-Key`."""
+    number = (time.time_ns() // 1_000_000 & (1 << 48) - 1) << 80 | int.from_bytes(os.urandom(10), "big")
+    number = number & ~(0xF << 76) | 0x7 << 76  # version
+    return uuid.UUID(int=number & ~(0x3 << 62) | 0x2 << 62)  # variant
+
+
+def _identifier(table: Identifier) -> TableIdentifier:
+    return TableIdentifier(namespace=table[:-1], name=table[-1])
+
+
+def _read_bundle(verify: object) -> str | None:
+    return Path(verify).read_text(encoding="utf-8") if isinstance(verify, str) else None
