@@ -20,6 +20,7 @@
 # Paths below are relative, so that a folder with a space in its name is no trouble.
 PY := .venv/bin/python
 UV := .tools/bin/uv
+TOOLS_PY := .tools/bin/python
 CHECK = $(PY) tools/check.py
 DEMO ?= .venv/bin/calve demo
 SEEDS ?= 100000
@@ -37,10 +38,13 @@ help:
 demo: need-java env
 	@$(DEMO)
 
-test: need-java env jars
+test: need-java need-node env jars npm
 	@$(CHECK) --coverage all
 
-lint types layers unit simulation engines servers coverage: env
+lint types layers unit simulation engines coverage: env
+	@$(CHECK) $@
+
+servers: need-java need-node env jars npm
 	@$(CHECK) $@
 
 docs: need-java env
@@ -49,7 +53,7 @@ docs: need-java env
 spark: need-java env jars
 	@$(CHECK) $@
 
-nightly: need-java env jars
+nightly: need-java need-node env jars npm
 	@$(CHECK) --nightly all
 
 spark-versions: need-java env jars
@@ -73,11 +77,15 @@ env:
 jars: need-java env
 	@$(PY) tools/jars.py
 
-lock:
+npm: need-node env
+	@$(PY) tools/npm.py
+
+lock: need-node
 	@python=$$(sh tools/need.sh python) && "$$python" tools/env.py --tools
 	@$(COMPILE) --group tools --output-file requirements/tools.lock >/dev/null
 	@$(COMPILE) pyproject.toml --group dev --all-extras --output-file requirements/dev.lock >/dev/null
-	@! grep -n '://' requirements/*.lock || { echo 'lock: a lock names a host' >&2; exit 1; }
+	@$(TOOLS_PY) tools/npm.py --lock
+	@! grep -n '://' requirements/*.lock requirements/*.json || { echo 'lock: a lock names a host' >&2; exit 1; }
 
 fmt: env
 	@$(PY) -m ruff check --fix-only --quiet .
@@ -86,9 +94,12 @@ fmt: env
 need-java:
 	@sh tools/need.sh java
 
+need-node:
+	@sh tools/need.sh node
+
 clean:
-	rm -rf .venv .venvs .tools .jars .env.lock .mypy_cache .ruff_cache .pytest_cache .import_linter_cache \
+	rm -rf .venv .venvs .tools .jars .npm .env.lock .mypy_cache .ruff_cache .pytest_cache .import_linter_cache \
 		.hypothesis .coverage .coverage.* htmlcov build dist
 
 .PHONY: help demo test lint types layers unit simulation spark engines servers docs coverage nightly \
-	spark-versions soak nemesis mutations bench env jars lock fmt need-java clean
+	spark-versions soak nemesis mutations bench env jars npm lock fmt need-java need-node clean

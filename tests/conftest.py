@@ -15,6 +15,11 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from tests.support.lake import Lake
     from tests.support.readers import DuckReader, Reader, SailReader
+    from tests.support.servers.azurite import Azurite
+    from tests.support.servers.gcs import GoogleStorage
+    from tests.support.servers.iceberg_rest import IcebergRest
+    from tests.support.servers.moto import Moto
+    from tests.support.servers.seaweedfs import SeaweedFS
 
 # A deadline fails on a busy machine and says nothing of the code.
 settings.register_profile("calve", deadline=None, print_blob=True)
@@ -70,3 +75,58 @@ def readers(request: pytest.FixtureRequest, duckdb: DuckReader) -> list[Reader]:
     from tests.support.spark import has_iceberg
 
     return [duckdb, SparkReader(request.getfixturevalue("spark"))] if has_iceberg() else [duckdb]
+
+
+# ---------------------------------------------------------------- servers, once a process
+
+
+@pytest.fixture(scope="session")
+def seaweedfs() -> Iterator[SeaweedFS]:
+    from tests.support.servers.seaweedfs import SeaweedFS
+
+    with SeaweedFS() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def iceberg_rest() -> Iterator[IcebergRest]:
+    """Iceberg's own REST server, tables in a local folder."""
+    from tests.support.servers.iceberg_rest import IcebergRest
+
+    with IcebergRest() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def iceberg_rest_s3(seaweedfs: SeaweedFS) -> Iterator[IcebergRest]:
+    """The same, tables in a bucket of SeaweedFS; it hands out the login of the bucket."""
+    from tests.support.servers.iceberg_rest import IcebergRest
+    from tests.support.servers.seaweedfs import BUCKET, KEY, REGION, SECRET
+
+    place = f"s3://{BUCKET}/warehouse"
+    with IcebergRest.on_s3(place, seaweedfs.s3_uri, KEY, SECRET, REGION, vends=True) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def moto() -> Iterator[Moto]:
+    from tests.support.servers.moto import Moto
+
+    with Moto() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def azurite() -> Iterator[Azurite]:
+    from tests.support.servers.azurite import Azurite
+
+    with Azurite() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def gcs() -> Iterator[GoogleStorage]:
+    from tests.support.servers.gcs import GoogleStorage
+
+    with GoogleStorage() as server:
+        yield server

@@ -1,11 +1,13 @@
-"""Fetch the jars that the tests put on Spark's class path.
+"""Fetch the jars that the tests need.
 
-    requirements/jars.txt ──► jgo (pure Python, no Maven) ──► sha256 ──► .jars/
+    requirements/jars.txt ──► jgo (pure Python, no Maven) ──► sha256 ──┬► .jars/        Spark's class path
+                                                                       └► .jars/<set>/  a server's
 
-The lock names each jar by its Maven coordinates and its hash. Only those jars
-are fetched, never what they depend on: the Iceberg runtime is shaded. A jar
-appears in the folder after its hash was checked and by one rename, so a run
-that was stopped leaves no half of a jar behind under a jar's name.
+The lock names each jar by its Maven coordinates and its hash. A line `[rest]`
+opens a set: its jars have a folder of their own, which Spark does not see. Only
+those jars are fetched, never what they depend on. A jar appears in its folder
+after its hash was checked and by one rename, so a run that was stopped leaves
+no half of a jar behind under a jar's name.
 
     python tools/jars.py            fetch what is missing
     python tools/jars.py --pin      print the lock with the hashes of what is served now
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import re
 import shutil
 import sys
 import tempfile
@@ -37,28 +40,37 @@ class Jar:
     artifact: str
     version: str
     sha256: str
+    classifier: str = ""
+    set_name: str = ""
 
     @property
     def coordinates(self) -> str:
-        return f"{self.group}:{self.artifact}:{self.version}"
+        return f"{self.group}:{self.artifact}:{self.version}" + (
+            self.classifier and f":jar:{self.classifier}"
+        )
 
     @property
     def file_name(self) -> str:
-        return f"{self.artifact}-{self.version}.jar"
+        return f"{self.artifact}-{self.version}" + (self.classifier and f"-{self.classifier}") + ".jar"
+
+
+_SET = re.compile(r"\[([a-z0-9-]+)\]")
+_JAR = re.compile(r"([^:\s]+):([^:\s]+):([^:\s]+)(?::jar:([^:\s]+))?\s+sha256:(\S+)")
 
 
 def read_lock(path: Path) -> list[Jar]:
-    """The jars of a lock: `group:artifact:version sha256:<hex>` a line, `#` opens a comment."""
+    """The jars of a lock: `group:artifact:version[:jar:classifier] sha256:<hex>`; `#` opens a comment."""
     jars = []
+    set_name = ""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        words = line.partition("#")[0].split()
-        if not words:
-            continue
-        parts = words[0].split(":")
-        if len(words) != 2 or len(parts) != 3 or not words[1].startswith("sha256:"):
+        words = line.partition("#")[0].strip()
+        if opened := _SET.fullmatch(words):
+            set_name = opened[1]
+        elif jar := _JAR.fullmatch(words):
+            group, artifact, version, classifier, sha256 = jar.groups(default="")
+            jars.append(Jar(group, artifact, version, sha256, classifier, set_name))
+        elif words:
             raise JarError(f"{path.name}:{number}: expected `group:artifact:version sha256:<hex>`")
-        group, artifact, version = parts
-        jars.append(Jar(group, artifact, version, words[1].removeprefix("sha256:")))
     return jars
 
 
@@ -79,11 +91,11 @@ def fetch(jar: Jar, scratch: Path) -> Path:
     context.remote_repos = {**GlobalSettings.load().repositories, **context.remote_repos}
     try:
         project = context.project(jar.group, jar.artifact)
-        return project.at_version(jar.version).artifact().resolve()
+        return project.at_version(jar.version).artifact(classifier=jar.classifier).resolve()
     except (requests.RequestException, RuntimeError, OSError) as error:
         raise JarError(
             f"cannot fetch {jar.coordinates} ({type(error).__name__}): check the network, "
-            f"or put {jar.file_name} into {FOLDER.name}/"
+            f"or put {jar.file_name} into {(FOLDER / jar.set_name).relative_to(ROOT)}/"
         ) from error
 
 
@@ -104,12 +116,33 @@ def provide(jar: Jar, folder: Path) -> bool:
 
 
 def pin(jars: list[Jar]) -> None:
+    opened = ""
     for jar in jars:
+        if jar.set_name != opened:
+            opened = jar.set_name
+            print(f"[{opened}]")
         scratch = Path(tempfile.mkdtemp(prefix="calve-jars-"))
         try:
             print(f"{jar.coordinates} sha256:{sha256_of(fetch(jar, scratch))}")
         finally:
             shutil.rmtree(scratch)
+
+
+def provide_all(jars: list[Jar]) -> None:
+    """Every jar in the folder of its set, and none there that the lock does not name."""
+    for set_name in {"": None} | dict.fromkeys(jar.set_name for jar in jars):
+        folder = FOLDER / set_name
+        folder.mkdir(exist_ok=True)
+        ours = [jar for jar in jars if jar.set_name == set_name]
+        for jar in ours:
+            if provide(jar, folder):
+                print(f"jars: fetched {jar.file_name}", flush=True)
+        # What the lock no longer names would still land on a class path.
+        known = {jar.file_name for jar in ours}
+        for stray in folder.glob("*.jar"):
+            if stray.name not in known:
+                stray.unlink()
+                print(f"jars: removed {stray.name}, which the lock does not name")
 
 
 def main() -> int:
@@ -121,16 +154,7 @@ def main() -> int:
         if arguments.pin:
             pin(jars)
             return 0
-        FOLDER.mkdir(exist_ok=True)
-        for jar in jars:
-            if provide(jar, FOLDER):
-                print(f"jars: fetched {jar.file_name}")
-        # What the lock no longer names would still land on Spark's class path.
-        known = {jar.file_name for jar in jars}
-        for stray in FOLDER.glob("*.jar"):
-            if stray.name not in known:
-                stray.unlink()
-                print(f"jars: removed {stray.name}, which the lock does not name")
+        provide_all(jars)
     except JarError as error:
         print(f"jars: {error}", file=sys.stderr)
         return 1

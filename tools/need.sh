@@ -3,6 +3,7 @@
 #
 #   sh tools/need.sh python   prints a Python of 3.11 or newer that can make virtual environments
 #   sh tools/need.sh java     is silent when Java 17 or newer is there
+#   sh tools/need.sh node     is silent when Node.js 18 or newer and npm are there
 set -u
 
 need() {
@@ -33,8 +34,15 @@ check_java() {
         need "Java 17 or newer for Spark: install it (Debian, Ubuntu: apt install openjdk-17-jre-headless), or set JAVA_HOME to it."
 }
 
+check_node() {
+    version=$(node --version 2>/dev/null | sed -n 's/^v\([0-9]*\).*/\1/p')
+    [ "${version:-0}" -ge 18 ] && npm --version >/dev/null 2>&1 ||
+        need "Node.js 18 or newer with npm for the tests on Azure's emulator: install it (Debian, Ubuntu: apt install nodejs npm)."
+}
+
 case ${1:-} in
     python) find_python ;;
     java) check_java ;;
-    *) echo "usage: need.sh python|java" >&2; exit 2 ;;
+    node) check_node ;;
+    *) echo "usage: need.sh python|java|node" >&2; exit 2 ;;
 esac

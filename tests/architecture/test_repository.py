@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import itertools
+import json
 import os
 import re
 import shutil
@@ -165,6 +166,24 @@ def test_every_jar_has_a_hash(lock):
     found = load_tool("jars").read_lock(lock)
     assert found
     assert [jar.coordinates for jar in found if not re.fullmatch("[0-9a-f]{64}", jar.sha256)] == []
+
+
+def test_a_lock_of_jars_has_sets_and_classifiers(tmp_path):
+    lock = tmp_path / "jars.txt"
+    lock.write_text("g:a:1 sha256:00  # plain\n[rest]\ng:b:2:jar:tests sha256:11\n")
+    plain, in_set = load_tool("jars").read_lock(lock)
+    assert (plain.set_name, plain.coordinates, plain.file_name) == ("", "g:a:1", "a-1.jar")
+    assert (in_set.set_name, in_set.coordinates, in_set.file_name) == (
+        "rest",
+        "g:b:2:jar:tests",
+        "b-2-tests.jar",
+    )
+
+
+def test_every_package_of_npm_has_a_hash():
+    packages = json.loads(text_of(ROOT / "requirements" / "package-lock.json"))["packages"]
+    assert len(packages) > 1
+    assert [name for name, package in packages.items() if name and "integrity" not in package] == []
 
 
 def test_every_line_of_spark_that_the_package_allows_is_tested():

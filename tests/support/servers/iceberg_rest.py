@@ -1,0 +1,76 @@
+"""Iceberg's own REST server 1.11 over a SQLite file: the reference for what a commit means.
+
+It asks nobody who they are. Tables go to a local folder, or to S3 by properties of the catalog behind it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import ClassVar
+
+from tests.support.servers.process import ROOT, Server, ServerError, ask, free_ports
+
+_JARS = ROOT / ".jars"
+_LAUNCHER = Path(__file__).with_name("RestServer.java")
+
+
+class IcebergRest(Server):
+    name: ClassVar[str] = "iceberg-rest"
+
+    def __init__(self, warehouse: str = "", **properties: str) -> None:
+        """`properties` are the catalog's, `_` for `.`; those with a dash come in a dict: `**{"a-b": "c"}`."""
+        super().__init__()
+        self.warehouse = warehouse or (self.folder / "warehouse").as_uri()
+        self._properties = properties
+        (self._port,) = free_ports(1)
+
+    @classmethod
+    def on_s3(
+        cls, warehouse: str, endpoint: str, key: str, secret: str, region: str, *, vends: bool = False
+    ) -> IcebergRest:
+        """Tables in a bucket; with `vends` the server hands its own login to whoever loads a table."""
+        properties = {
+            "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+            "s3.endpoint": endpoint,
+            "s3.access-key-id": key,
+            "s3.secret-access-key": secret,
+            "s3.path-style-access": "true",
+            "client.region": region,
+            "include-credentials": str(vends).lower(),
+        }
+        return cls(warehouse, **properties)
+
+    @property
+    def uri(self) -> str:
+        return f"http://{self.host}:{self._port}"
+
+    def command(self) -> list[str]:
+        properties = {
+            "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
+            "uri": f"jdbc:sqlite:{self.folder / 'catalog.db'}",
+            "jdbc.schema-version": "V1",
+            "warehouse": self.warehouse,
+            **self._properties,
+        }
+        file = self.folder / "catalog.properties"
+        file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()), encoding="utf-8")
+        file.chmod(0o600)
+        java = Path(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else "java"
+        quick = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
+        log = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+        return [str(java), *quick, log, "-cp", class_path(), str(_LAUNCHER), str(self._port), str(file)]
+
+    def answers(self) -> bool:
+        return ask(f"{self.uri}/v1/config").status == 200
+
+
+def class_path() -> str:
+    """The set `rest` of the jars, SQLite's driver, and Hadoop's client out of PySpark."""
+    import pyspark
+
+    sets = [*_JARS.glob("rest/iceberg-core-*.jar"), *_JARS.glob("sqlite-jdbc-*.jar")]
+    hadoop = sorted(Path(pyspark.__file__).parent.joinpath("jars").glob("hadoop-client-*.jar"))
+    if len(sets) < 2:
+        raise ServerError("the jars of Iceberg's REST server are not there: run `make jars`")
+    return ":".join(map(str, [_JARS / "rest" / "*", sets[-1], *hadoop]))
