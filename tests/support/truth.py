@@ -34,13 +34,13 @@ def rows_of(table: Table, snapshot_id: int | None = None) -> list[Row]:
     if snapshot is None:
         return []
     schema = _schema_of(table, snapshot)
-    data, deletes = _entries(snapshot)
+    data, deletes = _entries(snapshot, files_of(table))
     rows: list[Row] = []
     for entry in data:
         found = _read_data(table, schema, entry.data_file)
         for delete in deletes:
             if _reaches(table, delete, entry):
-                found = _without(found, _read_keys(schema, delete.data_file))
+                found = _without(found, _read_keys(table, schema, delete.data_file))
         rows += found
     return ordered(rows)
 
@@ -62,9 +62,14 @@ def summary_of(snapshot: Snapshot) -> dict[str, str]:
 
 
 def entries_of(snapshot: Snapshot) -> list[ManifestEntry]:
-    """The live entries of a snapshot, data and deletes."""
-    data, deletes = _entries(snapshot)
+    """The live entries of a snapshot on a local disk, data and deletes."""
+    data, deletes = _entries(snapshot, PyArrowFileIO())
     return data + deletes
+
+
+def files_of(table: Table) -> PyArrowFileIO:
+    """PyIceberg's own way to the files of a table, with the logins that its catalog has for them."""
+    return PyArrowFileIO(table.io.properties)
 
 
 def ordered(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
@@ -119,8 +124,7 @@ def _schema_of(table: Table, snapshot: Snapshot) -> Schema:
     return table.schemas()[snapshot.schema_id] if snapshot.schema_id is not None else table.schema()
 
 
-def _entries(snapshot: Snapshot) -> tuple[list[ManifestEntry], list[ManifestEntry]]:
-    io = PyArrowFileIO()
+def _entries(snapshot: Snapshot, io: PyArrowFileIO) -> tuple[list[ManifestEntry], list[ManifestEntry]]:
     data: list[ManifestEntry] = []
     deletes: list[ManifestEntry] = []
     for manifest in snapshot.manifests(io):
@@ -149,15 +153,15 @@ def _reaches(table: Table, delete: ManifestEntry, data: ManifestEntry) -> bool:
 
 
 def _read_data(table: Table, schema: Schema, file: DataFile) -> list[Row]:
-    scan = ArrowScan(table.metadata, PyArrowFileIO(), schema, AlwaysTrue(), case_sensitive=True)
+    scan = ArrowScan(table.metadata, files_of(table), schema, AlwaysTrue(), case_sensitive=True)
     rows = scan.to_table([FileScanTask(file)])
     assert rows.num_rows == file.record_count, f"{file.file_path} has {rows.num_rows} rows"
     return _plain(rows)
 
 
-def _read_keys(schema: Schema, file: DataFile) -> pa.Table:
+def _read_keys(table: Table, schema: Schema, file: DataFile) -> pa.Table:
     """The keys of a delete file under the names and types that the schema has for their ids."""
-    with PyArrowFileIO().new_input(file.file_path).open() as stream:
+    with files_of(table).new_input(file.file_path).open() as stream:
         stored = pq.read_table(stream)
     assert stored.num_rows == file.record_count
     assert file.equality_ids

@@ -15,7 +15,7 @@ from typing import Any
 
 from calve.store.access import Access
 
-MARGIN = dt.timedelta(minutes=1)
+_MARGIN = dt.timedelta(minutes=1)
 _UNKNOWN_LIFE = dt.timedelta(minutes=10)
 """Of temporary credentials that do not tell when they expire: AWS gives none for less than 15 minutes."""
 
@@ -45,7 +45,7 @@ class _Vended:
     def __call__(self) -> dict[str, Any]:
         with self._lock:
             expires_at = self._expires_at()
-            if expires_at is not None and expires_at - MARGIN <= _now():
+            if expires_at is not None and _now() >= expires_at - self._margin(expires_at):
                 self._renew()
                 expires_at = self._expires_at()
             return {**self._read(self._access).credential, "expires_at": expires_at}
@@ -55,6 +55,10 @@ class _Vended:
         settings = dict(self._access.settings) | self._access.refresh(self._location)
         self._access = Access.of(settings, self._access.refresh)
         self._fetched = _now()
+
+    def _margin(self, expires_at: dt.datetime) -> dt.timedelta:
+        """How long before their end they are renewed: short-lived ones would be renewed all the time."""
+        return min(_MARGIN, (expires_at - self._fetched) / 4)
 
     def _expires_at(self) -> dt.datetime | None:
         if self._access.refresh is None:
