@@ -12,11 +12,11 @@ that to us): a manifest of an attempt that seems lost may be part of the table (
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from gzip import BadGzipFile
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
 from pydantic import ValidationError as Faults
 from pyiceberg.catalog import Catalog
@@ -33,8 +33,10 @@ from pyiceberg.exceptions import (
     ValidationError,
     WaitingForLockException,
 )
-from pyiceberg.table import Table
+from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.typedef import Identifier
 from requests import RequestException
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -69,6 +71,18 @@ _NO_METADATA: Final = (
 )
 
 
+@runtime_checkable
+class CommitsMany(Protocol):
+    """A catalog whose server may commit to several tables at once."""
+
+    @property
+    def commits_many(self) -> bool: ...
+
+    def commit_tables(
+        self, changes: Sequence[tuple[Identifier, Sequence[TableRequirement], Sequence[TableUpdate]]]
+    ) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Sent:
     """An answer; `base` is the table as the catalog showed it with a Landed."""
@@ -80,25 +94,52 @@ class Sent:
 
 def send(catalog: Catalog, base: Base, attempt: Attempt) -> Sent:
     """Send an attempt once."""
-    try:
+    response: CommitTableResponse | None = None
+
+    def commit() -> None:
+        nonlocal response
         response = catalog.commit_table(base.table, attempt.requirements, attempt.updates)
+
+    sent = _sent(commit, base.table.name())
+    if response is None:
+        return sent
+    table = base.table
+    fresh = Table(table.name(), response.metadata, response.metadata_location, table.io, catalog)
+    landed = Base(fresh, attempt.manifests, attempt.main_summary)
+    _remove_old_metadata(base.metadata, landed)
+    return Sent(Answer.LANDED, landed)
+
+
+def commits_many(catalog: Catalog) -> bool:
+    """Whether one request can commit to several tables of a catalog, all or none."""
+    return isinstance(catalog, CommitsMany) and catalog.commits_many
+
+
+def send_many(catalog: Catalog, attempts: Sequence[tuple[Base, Attempt]]) -> Sent:
+    """Send attempts to several tables in one request: all land, or none does. A Landed shows no base: the
+    server does not say what the tables are now."""
+    assert isinstance(catalog, CommitsMany), "ask commits_many first"
+    changes = [(base.table.name(), attempt.requirements, attempt.updates) for base, attempt in attempts]
+    return _sent(lambda: catalog.commit_tables(changes), attempts[0][0].table.name())
+
+
+def _sent(commit: Callable[[], None], table: Identifier) -> Sent:
+    """What the end of a request proves."""
+    try:
+        commit()
     except _REFUSED as error:
         return Sent(Answer.CONFLICT, cause=error)
     except NoSuchTableError as error:
-        raise _missing(base.table.name()) from error
+        raise _missing(table) from error
     except _DENIED as error:
-        raise _denied(base.table.name(), error) from error
+        raise _denied(table, error) from error
     except _UNKNOWN as error:
         return Sent(Answer.UNKNOWN, cause=error)
     except _NO_METADATA as error:
         if _file_of(error) is None:
             raise
         return Sent(Answer.UNKNOWN, cause=error)  # a file was being read: a look at the table tells which
-    table = base.table
-    fresh = Table(table.name(), response.metadata, response.metadata_location, table.io, catalog)
-    landed = Base(fresh, attempt.manifests, attempt.main_summary)
-    _remove_old_metadata(base.metadata, landed)
-    return Sent(Answer.LANDED, landed)
+    return Sent(Answer.LANDED)
 
 
 def load(catalog: Catalog, identifier: tuple[str, ...]) -> Table:

@@ -9,6 +9,7 @@ reads it (P10).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -29,8 +30,9 @@ _READ = ("rest.timeout-ms", "rest.client.socket-timeout-ms")
 class Timed(HTTPAdapter):
     """Requests that end: answered, refused, or timed out."""
 
-    def __init__(self, timeout: tuple[float, float]) -> None:
-        self._timeout = timeout
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self._timeout = timeouts(properties)
+        self._bundle = _file(properties, "ssl.cabundle")
         # A connection that was not made is tried once more for all; an answer that did not come, only for
         # requests that change nothing.
         again = Retry(total=1, status=0, other=0, allowed_methods=("GET", "HEAD"), backoff_factor=0.1)
@@ -38,14 +40,17 @@ class Timed(HTTPAdapter):
 
     def send(self, request: PreparedRequest, *args: Any, **kwargs: Any) -> Response:
         kwargs["timeout"] = kwargs.get("timeout") or self._timeout
+        if self._bundle is not None:
+            # Here, because requests lets a bundle of the environment go before the session's own.
+            kwargs["verify"] = self._bundle
         return super().send(request, *args, **kwargs)
 
 
 class Signed(Timed):
     """The same, signed as AWS wants it (SigV4), with the credentials of the moment."""
 
-    def __init__(self, timeout: tuple[float, float], session: Any, region: str, service: str) -> None:
-        super().__init__(timeout)
+    def __init__(self, properties: Mapping[str, str], session: Any, region: str, service: str) -> None:
+        super().__init__(properties)
         self._credentials, self._region, self._service = session.get_credentials(), region, service
 
     def add_headers(self, request: PreparedRequest, **_: Any) -> None:
@@ -83,9 +88,9 @@ def make_session(properties: Mapping[str, str], adapter: HTTPAdapter, secrets: S
     session = Session()
     session.mount("https://", adapter)
     session.mount("http://", adapter)
-    if (bundle := properties.get("ssl.cabundle")) is not None:
+    if (bundle := _file(properties, "ssl.cabundle")) is not None:
         session.verify = bundle
-    certificate, key = properties.get("ssl.client.cert"), properties.get("ssl.client.key")
+    certificate, key = _file(properties, "ssl.client.cert"), _file(properties, "ssl.client.key")
     if certificate is not None:
         session.cert = certificate if key is None else (certificate, key)
 
@@ -97,6 +102,13 @@ def make_session(properties: Mapping[str, str], adapter: HTTPAdapter, secrets: S
 
     session.hooks["response"].append(without_secrets)
     return session
+
+
+def _file(properties: Mapping[str, str], name: str) -> str | None:
+    path = properties.get(name)
+    if path is not None and not Path(path).is_file():
+        raise ConfigError(f"there is no file for {name!r}: {path}", hint="Name a PEM file that can be read.")
+    return path
 
 
 def _seconds(properties: Mapping[str, str], names: tuple[str, ...], default: float) -> float:

@@ -22,14 +22,19 @@ from requests.exceptions import (
     ConnectionError as Unconnected,
 )
 from requests.exceptions import (
-    ConnectTimeout,
     InvalidSchema,
     InvalidURL,
     MissingSchema,
     SSLError,
     Timeout,
 )
-from urllib3.exceptions import MaxRetryError, NameResolutionError
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    MaxRetryError,
+    NameResolutionError,
+    NewConnectionError,
+    ReadTimeoutError,
+)
 
 from calve.config.catalog import CatalogConfig
 from calve.model.errors import AccessDenied, CatalogError, ConfigError
@@ -50,12 +55,6 @@ def reaching_server(config: CatalogConfig, uri: str) -> Iterator[None]:
         raise _unreached(config, uri, error) from None
     except (RESTError, ValueError, NotImplementedError) as error:
         raise _refused(config, uri, error) from None
-    except OSError as error:
-        # requests raises it for a CA bundle or a client certificate that is not there.
-        raise ConfigError(
-            f"the certificates for {uri} cannot be read: {error.strerror or error}",
-            hint="Look at ssl.cabundle, ssl.client.cert and ssl.client.key.",
-        ) from None
 
 
 def _denied(config: CatalogConfig, uri: str, error: Exception) -> AccessDenied:
@@ -83,12 +82,12 @@ def _unreached(config: CatalogConfig, uri: str, error: RequestException) -> Cata
         )
     if isinstance(reason, NameResolutionError):
         return CatalogError(f"the host of {uri} is not known", hint="Look at the host of 'catalog.uri'.")
-    if isinstance(error, ConnectTimeout):
+    if _is_slow_connection(reason):
         return CatalogError(
             f"nothing answers at {host}: no connection in time",
             hint="Look at host and port of 'catalog.uri', and whether a firewall stands in between.",
         )
-    if isinstance(error, Timeout):
+    if isinstance(error, Timeout) or isinstance(reason, ReadTimeoutError):
         return CatalogError(
             f"{host} took the request and did not answer in time",
             hint="Is the server overloaded? rest.timeout-ms is how long an answer is waited for.",
@@ -125,6 +124,11 @@ def _refused(config: CatalogConfig, uri: str, error: Exception) -> CatalogError:
         f"the catalog at {uri} failed: {said}",
         hint="The server has an error of its own: look at its log, and start again.",
     )
+
+
+def _is_slow_connection(reason: object) -> bool:
+    # A connection that is refused at once is a kind of it, to the library.
+    return isinstance(reason, ConnectTimeoutError) and not isinstance(reason, NewConnectionError)
 
 
 def _reason(error: RequestException) -> object:

@@ -42,7 +42,7 @@ from requests.adapters import HTTPAdapter
 from calve.config.catalog import CatalogConfig
 from calve.config.secret import Secrets
 from calve.store.access import Refresh, vended
-from calve.table.catalogs.http import Signed, Timed, make_session, timeouts
+from calve.table.catalogs.http import Signed, Timed, make_session
 from calve.table.catalogs.login import login
 from calve.table.catalogs.oauth import ClientCredentials
 from calve.table.catalogs.properties import file_properties, missing_boto
@@ -98,16 +98,17 @@ class Rest(RestCatalog):
         adapter = self._adapter(properties)
         session = make_session(properties, adapter, self._secrets)
         self._config_headers(session)
-        tokens = make_session(properties, Timed(timeouts(properties)), self._secrets)
-        manager = login(properties, tokens, self.url(Endpoints.get_token, prefixed=False))
-        self._auth_manager = manager
-        session.auth = _Login(manager)
+        if self._auth_manager is None:  # PyIceberg makes two sessions; both have one login
+            tokens = make_session(properties, Timed(properties), self._secrets)
+            uri = self.url(Endpoints.get_token, prefixed=False)
+            self._auth_manager = login(properties, tokens, uri)
+        session.auth = _Login(self._auth_manager)
         session.hooks["response"].append(self._note_config)
         return session
 
     def _adapter(self, properties: Mapping[str, str]) -> HTTPAdapter:
         if str(properties.get("rest.sigv4-enabled", "false")).lower() != "true":
-            return Timed(timeouts(properties))
+            return Timed(properties)
         try:
             from calve.store.aws import no_login, session
         except ModuleNotFoundError as error:
@@ -116,13 +117,11 @@ class Rest(RestCatalog):
         if source.get_credentials() is None:
             raise no_login("requests to the catalog cannot be signed")
         region = properties.get("rest.signing-region") or source.region_name or "us-east-1"
-        return Signed(
-            timeouts(properties), source, region, properties.get("rest.signing-name", "execute-api")
-        )
+        return Signed(properties, source, region, properties.get("rest.signing-name", "execute-api"))
 
     def _note_config(self, response: Response, **_: Any) -> None:
         if response.ok and response.url.partition("?")[0].endswith("/v1/config"):
-            self._keeps_keys = response.json().get("idempotency-key-lifetime") is not None
+            self._keeps_keys = b'"idempotency-key-lifetime"' in response.content
 
     def _refresh_token(self) -> None:
         """Called by PyIceberg when a server answered 401, before it sends the same request once more."""
