@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from calve.config.catalog import CatalogConfig
     from calve.config.sink import Delivery, Mode, SinkConfig
     from calve.config.stream import StreamConfig
+    from calve.runtime.doctor import Check, Diagnosis, Outcome, doctor
     from calve.runtime.replay.door import list_quarantine, replay_quarantine
     from calve.runtime.replay.result import Quarantined, Replayed
     from calve.runtime.result import EpochResult, WriteResult
@@ -57,10 +58,12 @@ __all__ = [
     "CatalogConfig",
     "CatalogError",
     "CatalogWithoutTags",
+    "Check",
     "CommitConflict",
     "CommitUnknown",
     "ConfigError",
     "Delivery",
+    "Diagnosis",
     "Diverged",
     "EpochResult",
     "Fenced",
@@ -68,6 +71,7 @@ __all__ = [
     "Gap",
     "IcebergSink",
     "Mode",
+    "Outcome",
     "PremiseBroken",
     "Quarantined",
     "Replayed",
@@ -87,6 +91,7 @@ __all__ = [
     "Tied",
     "UnknownOption",
     "WriteResult",
+    "doctor",
     "list_quarantine",
     "progress",
     "replay_quarantine",
@@ -98,10 +103,13 @@ __all__ = [
 # either comes when asked for.
 _LAZY = {
     "CatalogConfig": "calve.config.catalog",
+    "Check": "calve.runtime.doctor",
     "Delivery": "calve.config.sink",
+    "Diagnosis": "calve.runtime.doctor",
     "EpochResult": "calve.runtime.result",
     "IcebergSink": "calve.runtime.sink",
     "Mode": "calve.config.sink",
+    "Outcome": "calve.runtime.doctor",
     "Quarantined": "calve.runtime.replay.result",
     "Replayed": "calve.runtime.replay.result",
     "SinkConfig": "calve.config.sink",
@@ -110,6 +118,7 @@ _LAZY = {
     "StreamConfig": "calve.config.stream",
     "TerminalLine": "calve.runtime.spark.progress",
     "WriteResult": "calve.runtime.result",
+    "doctor": "calve.runtime.doctor",
     "list_quarantine": "calve.runtime.replay.door",
     "progress": "calve.runtime.spark.progress",
     "replay_quarantine": "calve.runtime.replay.door",

@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from calve.config.sink import Mode, NullKeys, SinkConfig
 from calve.runtime.rows import reading_of
-from calve.store import check_location
+from calve.store.reach import reach
 from calve.table.create import Wanted, check_table
+from calve.table.fileio import access_of
 from calve.table.layout import to_sort_order, to_spec
 from calve.table.plan import data_location
 from calve.table.properties import check_dictionary, column_metrics, file_properties
@@ -68,7 +69,7 @@ def _check_layout(wanted: Wanted, schema: Schema) -> None:
 def check_found(config: SinkConfig, table: Table) -> None:
     """Refuse a table that is there and is not what the configuration asks for, before it is claimed."""
     check_table(table, wanted_table(config, pa.schema([])))
-    check_location(data_location(table.metadata))
+    reach(data_location(table.metadata), access_of(table.io))
     if not config.schema_evolution:
         # With it, the column may come with the rows: it is looked for when their files are planned.
         check_dictionary(config.parquet.dictionary, table.schema())

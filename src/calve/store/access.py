@@ -32,7 +32,12 @@ _MASK = "***"
 _SHORT = 4
 _PREFIXES = ("s3.", "gcs.", "adls.", "client.", "store.")
 # Settings whose values may be shown, by how their names end.
-_PLAIN = ("account-name", "addressing", "enabled", "endpoint", "host", "region", "sse.type", "timeout")
+# fmt: off
+_PLAIN = (
+    "access-key-id", "account-name", "addressing", "client-id", "enabled", "endpoint", "host", "region",
+    "retries", "role-arn", "size-bytes", "sse.type", "tenant-id", "timeout",
+)
+# fmt: on
 CA_FILE, CA_PEM = "store.ca-file", "store.ca-pem"
 """A private CA: as a file of the driver, and its content, which is what executors get."""
 _FILES = {CA_FILE: CA_PEM, "gcs.service-account-file": "gcs.service-account-key"}

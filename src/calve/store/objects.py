@@ -72,6 +72,11 @@ class ObjectStore:
         with self._errors("look at", location):
             return int(obstore.head(self.client, self._key(location))["size"])
 
+    def modified(self, location: str) -> float:
+        """When the object was written, by the store's own clock, in seconds since 1970."""
+        with self._errors("look at", location):
+            return obstore.head(self.client, self._key(location))["last_modified"].timestamp()
+
     def exists(self, location: str) -> bool:
         with self._errors("look at", location):
             try:

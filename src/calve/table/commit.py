@@ -25,6 +25,8 @@ from pyiceberg.exceptions import (
     BadRequestError,
     CommitFailedException,
     ForbiddenError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
     NoSuchTableError,
     OAuthError,
     RESTError,
@@ -162,6 +164,11 @@ def reaching(identifier: tuple[str, ...]) -> Iterator[None]:
         raise _denied(identifier, error) from error
     except StoreError:
         raise  # it names the file and the reason
+    except (NoSuchNamespaceError, NamespaceNotEmptyError, NotImplementedError) as error:
+        raise CatalogError(
+            f"the catalog has no place for {'.'.join(identifier)}: {str(error)[:300]}",
+            hint="Does the warehouse exist, and the namespace? Nothing was changed.",
+        ) from error
     except _UNKNOWN as error:
         raise CatalogError(
             f"the catalog cannot show or make {'.'.join(identifier)}: {_said(error)}",

@@ -33,9 +33,12 @@ from sqlalchemy.exc import IntegrityError
 
 from calve.model.errors import AccessDenied, BadKey, BadPartition, ConfigError, StoreError, TableDiffers
 from calve.model.layout import PartitionField, SortField, TransformKind
-from calve.store import check_location
+from calve.store import Access, check_location
+from calve.store.reach import reach
+from calve.table.fileio import access_of
 from calve.table.layout import describe, from_sort_order, from_spec, to_sort_order, to_spec
 from calve.table.location import as_uri, is_local
+from calve.table.plan import data_location
 from calve.table.schema import check_key, key_of, to_iceberg
 
 FORMAT_VERSION = 2
@@ -95,14 +98,16 @@ def create_table(catalog: Catalog, identifier: Identifier, wanted: Wanted) -> Ta
     try:
         location = _location(catalog, identifier, wanted)
         _ensure_namespace(catalog, identifier[:-1])
-        return catalog.create_table(identifier, schema, location, spec, order, properties)
+        table = catalog.create_table(identifier, schema, location, spec, order, properties)
+        reach(data_location(table.metadata), access_of(table.io))
+        return table
     except TableAlreadyExistsError:
         table = catalog.load_table(identifier)
         check_table(table, wanted)
         return table
     except (ForbiddenError, UnauthorizedError) as error:
         raise AccessDenied(
-            f"the catalog does not let us create {'.'.join(identifier)}",
+            f"the catalog does not let us create {'.'.join(identifier)}: {str(error)[:300]}",
             hint="Grant the right to create namespaces and tables, or create the table by hand.",
         ) from error
 
@@ -228,6 +233,7 @@ def _ensure_namespace(catalog: Catalog, namespace: Identifier) -> None:
 def _location(catalog: Catalog, identifier: Identifier, wanted: Wanted) -> str | None:
     """Where a new table goes; None leaves it to the catalog, whose own place then has a scheme."""
     if wanted.location is not None:
+        reach(wanted.location, Access.of(catalog.properties))
         return as_uri(wanted.location)
     warehouse = catalog.properties.get("warehouse", "")
     # A REST catalog's warehouse is a name. To the others it is a folder, which users give as a plain path.
@@ -238,4 +244,5 @@ def _location(catalog: Catalog, identifier: Identifier, wanted: Wanted) -> str |
     folder = known.get("location")
     place = as_uri(f"{folder}/{name}" if folder else "/".join((warehouse, ".".join(namespace), name)))
     _check_store("the namespace's location" if folder else "warehouse", place)
+    reach(place, Access.of(catalog.properties))
     return place if is_local(place) else None

@@ -35,10 +35,13 @@ from calve.runtime.spark.run import arrival_of
 from calve.runtime.spark.ship import is_local
 from calve.runtime.start import kind_of
 from calve.store import check_location
+from calve.store.reach import reach
 from calve.table.commit import load
 from calve.table.create import check_table
 from calve.table.evolve import evolve
+from calve.table.fileio import access_of
 from calve.table.location import is_local as is_folder
+from calve.table.plan import data_location
 from calve.table.schema import nearest
 from calve.writer.changes import Arrival
 
@@ -277,7 +280,7 @@ def check_target(sink: SinkConfig, arrival: Arrival, catalog: Catalog) -> str:
         if "://" in place or place.startswith("/"):  # a REST catalog's may be a name or an ARN
             check_location(place)
         return place
-    check_location(table.location())
+    reach(data_location(table.metadata), access_of(table.io))
     check_table(table, wanted_table(sink, pa.schema([])))
     _check_kind(sink, table.metadata.properties.get(claimed_property(sink.sink_id)))
     evolve(table.metadata, arrival.rows.schema, allowed=sink.schema_evolution)

@@ -1,0 +1,283 @@
+"""Doctor: what a connection can do and what it lacks, tried for real, said in plain words.
+
+    connect ─▶ list ─▶ namespace ─▶ table ─▶ store: write, read, delete ─▶ compare-and-swap ─▶ tags ─▶ clock
+                                      └──────────────── all of it is removed again ◀────────────────────┘
+
+Everything happens in a table of its own, in a scratch namespace or in the one that is named. A check that
+fails says why and what to do next, and those that need it are passed over. What was made is removed again,
+also after a failure; files that a catalog leaves behind lie below the scratch table's own folder.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog, MetastoreCatalog
+from pyiceberg.exceptions import NoSuchTableError, RESTError
+from pyiceberg.table import Table
+
+from calve.config.catalog import CatalogConfig
+from calve.config.sink import SinkConfig
+from calve.model.errors import AccessDenied, CalveError, CatalogError, CatalogWithoutTags, StoreError
+from calve.model.progress import Progress
+from calve.protocol.retry import Answer
+from calve.store import store_for
+from calve.store.objects import ObjectStore
+from calve.table.base import Base, read_base, tag_snapshot
+from calve.table.build import Attempt, Builder
+from calve.table.catalogs import open_catalog
+from calve.table.commit import commits_many, load, reaching, send
+from calve.table.create import Wanted, create_table
+from calve.table.fileio import access_of
+from calve.table.plan import data_location
+
+SKEW_SECONDS_MAX = 60
+"""A clock that is further off is reported: AWS refuses signatures from 15 minutes on, and people read tables
+as of a time."""
+_SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
+_SINK = "calve-doctor"
+_NEEDED = ("connect", "list", "namespace", "table", "store", "compare-and-swap")
+"""Without these, what follows cannot be tried."""
+
+
+class Outcome(StrEnum):
+    """How a check ended."""
+
+    OK = "ok"
+    NOTE = "note"  # it works, and a person should know something
+    FAILED = "failed"
+    SKIPPED = "skipped"  # what it needs has failed
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was tried."""
+
+    name: str
+    outcome: Outcome
+    words: str
+    hint: str = ""
+    milliseconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Diagnosis:
+    """What a doctor found of a connection."""
+
+    place: str
+    checks: list[Check] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether a sink can run here."""
+        return all(check.outcome in (Outcome.OK, Outcome.NOTE) for check in self.checks)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same for a program."""
+        return {"place": self.place, "ok": self.ok, "checks": [asdict(check) for check in self.checks]}
+
+    def __str__(self) -> str:
+        lines = [f"{self.place}: {'all is well' if self.ok else 'a sink cannot run here yet'}"]
+        for check in self.checks:
+            lines.append(f"  {check.outcome:<8} {check.name:<17} {check.words}")
+            if check.hint:
+                lines.append(f"  {'':<26} → {check.hint}")
+        return "\n".join(lines)
+
+
+def doctor(
+    connection: CatalogConfig | SinkConfig | Mapping[str, object], *, namespace: str | None = None
+) -> Diagnosis:
+    """Try all that a sink needs of a catalog and its store. `namespace` is one that is there already, for
+    logins that may not create any. Nothing is raised for what is found: it stands in the diagnosis."""
+    config = _catalog(connection)
+    return _Visit(config, namespace).run()
+
+
+def _catalog(connection: CatalogConfig | SinkConfig | Mapping[str, object]) -> CatalogConfig:
+    if isinstance(connection, CatalogConfig):
+        return connection
+    if isinstance(connection, SinkConfig):
+        return connection.catalog
+    return SinkConfig.from_options({"namespace": "ns", "table.name": "t", **connection}).catalog
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a check that did not fail says."""
+
+    words: str
+    hint: str = ""
+
+
+class _Visit:
+    """One diagnosis, and the scratch table that it is made with."""
+
+    def __init__(self, config: CatalogConfig, namespace: str | None) -> None:
+        self._config = config
+        name = f"calve_doctor_{uuid.uuid4().hex[:12]}"
+        self._namespace = tuple(namespace.split(".")) if namespace else (name,)
+        self._makes_namespace = namespace is None
+        self._identifier = (*self._namespace, name)
+        self._made: list[Callable[[], None]] = []
+        """How to undo what was made, the last first."""
+        self._skews: dict[str, float] = {}
+        self._opened: Catalog | None = None
+        self._loaded: Table | None = None
+
+    def run(self) -> Diagnosis:
+        """All checks, in order; what was made is removed."""
+        found = Diagnosis(f"{self._config.type} catalog {self._config.uri or self._config.warehouse}")
+        lost = False
+        for name, check in (
+            ("connect", self._connect),
+            ("list", self._list),
+            ("namespace", self._make_namespace),
+            ("table", self._make_table),
+            ("store", self._use_store),
+            ("compare-and-swap", self._swap),
+            ("tags", self._keep_tags),
+            ("clock", self._compare_clocks),
+        ):
+            one = Check(name, Outcome.SKIPPED, "not tried") if lost else _tried(name, check)
+            found.checks.append(one)
+            lost = lost or (one.outcome is Outcome.FAILED and name in _NEEDED)
+        found.checks.append(_tried("clean up", self._clean_up))
+        return found
+
+    @property
+    def _catalog(self) -> Catalog:
+        assert self._opened is not None
+        return self._opened
+
+    @property
+    def _table(self) -> Table:
+        assert self._loaded is not None
+        return self._loaded
+
+    def _connect(self) -> _Found:
+        self._opened = open_catalog(self._config)
+        self._made.append(self._opened.close)
+        many = "one request can commit to several tables" if commits_many(self._opened) else ""
+        return _Found(f"the catalog answers{'; ' + many if many else ''}")
+
+    def _list(self) -> _Found:
+        with reaching(self._namespace):
+            return _Found(f"{len(self._catalog.list_namespaces())} namespaces")
+
+    def _make_namespace(self) -> _Found:
+        shown = ".".join(self._namespace)
+        with reaching(self._namespace):
+            if not self._makes_namespace:
+                if not self._catalog.namespace_exists(self._namespace):
+                    raise CatalogError(f"there is no namespace {shown}", hint="Name one that is there.")
+                return _Found(f"{shown} is there")
+            self._catalog.create_namespace(self._namespace)
+        self._made.append(lambda: self._catalog.drop_namespace(self._namespace))
+        return _Found(f"{shown} was created")
+
+    def _make_table(self) -> _Found:
+        before = time.time()
+        self._made.append(self._drop_table)  # it may be there although its creation failed
+        with reaching(self._identifier):
+            table = create_table(self._catalog, self._identifier, Wanted(_SCHEMA, key=("id",)))
+        self._loaded = table
+        if not isinstance(self._catalog, MetastoreCatalog):  # there the time is ours
+            self._skews["catalog"] = table.metadata.last_updated_ms / 1000 - (before + time.time()) / 2
+        return _Found(f"a table was created at {table.location()}")
+
+    def _drop_table(self) -> None:
+        try:
+            self._catalog.purge_table(self._identifier)
+        except NoSuchTableError:
+            return
+        except (NotImplementedError, RESTError, StoreError, AccessDenied):
+            self._catalog.drop_table(self._identifier)  # a catalog that keeps the files drops the table
+
+    def _use_store(self) -> _Found:
+        location = f"{data_location(self._table.metadata)}/calve-doctor-{uuid.uuid4()}"
+        store, content = store_for(location, access_of(self._table.io)), uuid.uuid4().bytes
+        before = time.time()
+        with store.create(location) as file:
+            file.write(content)
+        with store.open(location) as file:
+            if file.read() != content:
+                raise StoreError(
+                    f"{location} does not hold what was written", hint="The store must read its own writes."
+                )
+        if isinstance(store, ObjectStore):
+            self._skews["store"] = store.modified(location) - (before + time.time()) / 2
+        try:
+            store.delete(location)
+        except (StoreError, AccessDenied) as error:
+            return _Found("an object was written and read, and cannot be deleted", hint=error.message)
+        return _Found("an object was written, read and deleted")
+
+    def _swap(self) -> _Found:
+        """Two claims on one base: one must win."""
+        first, second = (self._claim_attempt() for _ in range(2))
+        answers = [send(self._catalog, *attempt).answer for attempt in (first, second)]
+        if answers != [Answer.LANDED, Answer.CONFLICT]:
+            raise CatalogError(
+                f"of two commits on one base, the answers were {answers[0].value} and {answers[1].value}",
+                hint="A catalog must take the first and refuse the second, or runs overwrite one another. "
+                "Use another catalog, or look at what stands between it and this machine.",
+            )
+        return _Found("of two commits on one base, one was taken and one refused")
+
+    def _claim_attempt(self) -> tuple[Base, Attempt]:
+        base = read_base(self._table)
+        progress = Progress(_SINK, frontier=0, lower=0, generation=1, writer=uuid.uuid4(), source="doctor")
+        claim = Builder(_SINK).claim(base, progress, uuid.uuid4().int >> 66, time.time_ns() // 10**6, "true")
+        return base, claim
+
+    def _keep_tags(self) -> _Found:
+        if tag_snapshot(load(self._catalog, self._identifier).metadata, _SINK) is None:
+            raise CatalogWithoutTags(
+                "the catalog took a tag and does not keep it",
+                hint="calve keeps a sink's progress in a tag. Use a catalog that stores Iceberg tags, or run "
+                "sinks with fence = 'main'.",
+            )
+        return _Found("tags are kept")
+
+    def _compare_clocks(self) -> _Found:
+        if not self._skews:
+            return _Found("there is no clock but this machine's")
+        words = ", ".join(f"{who} {skew:+.1f} s" for who, skew in self._skews.items())
+        if max(map(abs, self._skews.values())) > SKEW_SECONDS_MAX:
+            raise CatalogError(
+                f"clocks are too far apart: {words} from this machine's",
+                hint="Let this machine follow a time server: AWS refuses signatures that are 15 minutes off.",
+            )
+        return _Found(f"{words} from this machine's")
+
+    def _clean_up(self) -> _Found:
+        failed = [error for undo in self._made[::-1] if (error := self._undone(undo)) is not None]
+        if failed:
+            return _Found(f"{'.'.join(self._identifier)} is left behind", hint=failed[0].message)
+        return _Found("nothing is left behind")
+
+    def _undone(self, undo: Callable[[], None]) -> CalveError | None:
+        try:
+            with reaching(self._identifier):
+                undo()
+        except CalveError as error:
+            return error
+        return None
+
+
+def _tried(name: str, check: Callable[[], _Found]) -> Check:
+    started = time.perf_counter()
+    try:
+        found = check()
+    except CalveError as error:
+        outcome, words, hint = Outcome.FAILED, error.message, error.hint
+    else:
+        outcome, words, hint = Outcome.NOTE if found.hint else Outcome.OK, found.words, found.hint
+    return Check(name, outcome, words, hint, (time.perf_counter() - started) * 1000)
