@@ -42,6 +42,28 @@ CA_FILE, CA_PEM = "store.ca-file", "store.ca-pem"
 """A private CA: as a file of the driver, and its content, which is what executors get."""
 _FILES = {CA_FILE: CA_PEM, "gcs.service-account-file": "gcs.service-account-key"}
 
+ALIASES = {
+    "aws_access_key_id": "s3.access-key-id",
+    "aws_endpoint": "s3.endpoint",
+    "aws_endpoint_url": "s3.endpoint",
+    "aws_profile": "s3.profile-name",
+    "aws_region": "s3.region",
+    "aws_role_arn": "s3.role-arn",
+    "aws_secret_access_key": "s3.secret-access-key",
+    "aws_session_token": "s3.session-token",
+    "aws_virtual_hosted_style_request": "s3.force-virtual-addressing",
+    "azure_client_id": "adls.client-id",
+    "azure_client_secret": "adls.client-secret",
+    "azure_storage_account_key": "adls.account-key",
+    "azure_storage_account_name": "adls.account-name",
+    "azure_storage_sas_token": "adls.sas-token",
+    "azure_tenant_id": "adls.tenant-id",
+    "google_application_credentials": "gcs.service-account-file",
+    "google_service_account": "gcs.service-account-file",
+    "google_service_account_key": "gcs.service-account-key",
+}
+"""As object stores spell them: the same settings, for who comes from there."""
+
 Headers = Callable[[], Mapping[str, str]]
 
 
@@ -90,10 +112,11 @@ class Access:
     def of(cls, properties: Mapping[str, Any], refresh: Refresh | None = None) -> Access:
         """What properties of a catalog or table say of stores; the rest is left out. Files that they name
         are read here, in the driver: executors need not have them."""
+        said = {ALIASES.get(name.lower()): value for name, value in properties.items()} | dict(properties)
         chosen = {
             name: str(value)
-            for name, value in properties.items()
-            if name.startswith(_PREFIXES) and value is not None
+            for name, value in said.items()
+            if name is not None and name.startswith(_PREFIXES) and value is not None
         }
         for name, content in _FILES.items():
             if name in chosen:

@@ -44,7 +44,9 @@ def open_bucket(bucket: str, access: Access) -> Any:
         )
     endpoint = access.get("s3.endpoint")
     config: dict[str, Any] = {"region": access.get("s3.region", "client.region"), **encryption(access)}
-    virtual = access.is_on("s3.force-virtual-addressing", default=endpoint is None and "." not in bucket)
+    path_style = access.get("s3.path-style-access")
+    virtual = endpoint is None and "." not in bucket if path_style is None else path_style.lower() != "true"
+    virtual = access.is_on("s3.force-virtual-addressing", default=virtual)
     config["virtual_hosted_style_request"] = virtual
     if endpoint is not None:
         config["endpoint"] = _with_bucket(endpoint, bucket) if virtual else endpoint.rstrip("/")

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+
 from calve.config.catalog import CatalogConfig
+from calve.config.units import nearest
 from calve.model.errors import ConfigError
+from calve.store.known import KNOWN, unknown
 from calve.table.fileio import IO_IMPL
 from calve.table.location import as_uri, is_local
+
+_log = logging.getLogger("calve.catalog")
 
 _IO = "py-io-impl"
 
@@ -19,6 +25,11 @@ def file_properties(config: CatalogConfig) -> dict[str, str]:
             hint="Take it out. Stores are told by storage properties, such as s3.endpoint.",
         )
     properties[_IO] = IO_IMPL
+    for name in unknown(config.storage):
+        near = nearest(name, KNOWN)
+        _log.warning(
+            "no store follows the storage property %r%s", name, f"; did you mean {near}?" if near else ""
+        )
     warehouse = properties.get("warehouse")
     if warehouse is not None and is_local(warehouse):
         properties["warehouse"] = as_uri(warehouse)

@@ -1,0 +1,150 @@
+"""Access: settings under their names, secrets that do not show, clients as they are asked for."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from pathlib import Path
+
+import pytest
+
+from calve.config.catalog import CatalogConfig
+from calve.model.errors import ConfigError, StoreError
+from calve.store import Access, adls, gcs, s3, store_for
+from calve.store.access import Refresh, vended
+from calve.table.catalogs.properties import file_properties
+
+CANARY = "canary/of+the=store"
+
+
+def test_settings_of_stores_are_chosen_and_the_rest_is_left_out() -> None:
+    access = Access.of({"s3.endpoint": "http://h", "uri": "http://c", "token": CANARY, "warehouse": "w"})
+    assert access.settings == (("s3.endpoint", "http://h"),)
+
+
+def test_object_stores_own_names_are_followed_and_icebergs_go_before_them() -> None:
+    access = Access.of({"aws_region": "eu-west-1", "AWS_ACCESS_KEY_ID": "a", "s3.access-key-id": "b"})
+    assert (access.get("s3.region"), access.get("s3.access-key-id")) == ("eu-west-1", "b")
+
+
+def test_p10_no_secret_shows_in_a_repr_or_in_what_a_library_says() -> None:
+    access = Access.of({"s3.secret-access-key": CANARY, "s3.region": "eu-west-1", "s3.access-key-id": "AKID"})
+    assert "canary" not in repr(access)
+    said = f"no such thing: {CANARY}, canary%2Fof%2Bthe%3Dstore, in eu-west-1 by AKID"
+    assert access.redact(said) == "no such thing: ***, ***, in eu-west-1 by AKID"
+
+
+def test_a_sent_access_takes_the_login_of_the_moment_along() -> None:
+    tokens = iter(["one", "two", "three"])
+    access = Access.of({"s3.region": "x"}, Refresh("http://h", lambda: {"Authorization": next(tokens)}))
+    assert access.refresh is not None
+    access.refresh.headers()
+    sent = pickle.loads(pickle.dumps(access))
+    assert sent.settings == access.settings
+    assert [dict(sent.refresh.headers())["Authorization"] for _ in range(2)] == ["two", "two"]
+
+
+def test_a_file_is_read_in_the_driver(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("PEM", encoding="utf-8")
+    access = Access.of({"store.ca-file": str(tmp_path / "ca.pem")})
+    assert access.settings == (("store.ca-pem", "PEM"),)
+    with pytest.raises(ConfigError, match=r"gcs\.service-account-file"):
+        Access.of({"gcs.service-account-file": str(tmp_path / "nothing")})
+
+
+def test_the_longest_prefix_that_fits_gives_the_credentials() -> None:
+    answer = {
+        "config": {"s3.region": "r", "s3.access-key-id": "all"},
+        "storage-credentials": [
+            {"prefix": "s3://b", "config": {"s3.access-key-id": "bucket"}},
+            {"prefix": "s3://b/t", "config": {"s3.access-key-id": "table"}},
+            {"prefix": "s3://other", "config": {"s3.access-key-id": "other"}},
+        ],
+    }
+    assert vended(answer, "s3://b/t/data") == {"s3.region": "r", "s3.access-key-id": "table"}
+    assert vended(answer, "s3://c/t") == {"s3.region": "r", "s3.access-key-id": "all"}
+
+
+def test_a_misspelt_property_is_told(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    config = CatalogConfig(warehouse=str(tmp_path), storage={"s3.acces-key-id": CANARY, "s3.region": "x"})
+    with caplog.at_level(logging.WARNING, "calve"):
+        file_properties(config)
+    assert "'s3.acces-key-id'; did you mean s3.access-key-id?" in caplog.text
+    assert "canary" not in caplog.text
+    assert "s3.region" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "settings, wanted",
+    [
+        ({"s3.sse.type": "none"}, {}),
+        ({}, {}),
+        ({"s3.sse.type": "s3"}, {"server_side_encryption": "AES256"}),
+        (
+            {"s3.sse.type": "kms", "s3.sse.key": "k"},
+            {"server_side_encryption": "aws:kms", "sse_kms_key_id": "k"},
+        ),
+        ({"s3.sse.type": "dsse-kms"}, {"server_side_encryption": "aws:kms:dsse"}),
+        (
+            {"s3.sse.type": "custom", "s3.sse.key": "k"},
+            {"server_side_encryption": "sse-c", "sse_customer_key_base64": "k"},
+        ),
+        (
+            {"s3.server-side-encryption": "aws:kms", "s3.sse-kms-key-id": "k"},
+            {"server_side_encryption": "aws:kms", "sse_kms_key_id": "k"},
+        ),
+    ],
+)
+def test_encryption_is_asked_for_in_the_stores_words(
+    settings: dict[str, str], wanted: dict[str, str]
+) -> None:
+    assert s3.encryption(Access.of(settings)) == wanted
+
+
+@pytest.mark.parametrize(
+    "location, settings, reason",
+    [
+        ("s3:///key", {}, "names no bucket"),
+        ("s3://b/k", {"s3.access-key-id": "a"}, "no secret access key"),
+        ("s3://b/k", {"s3.sse.type": "rot13"}, "s3.sse.type"),
+        ("s3://b/k", {"s3.sse.type": "custom"}, "without a key"),
+        ("s3://b/k", {"s3.signer": "x"}, "s3.signer"),
+        ("s3://b/k", {"s3.remote-signing-enabled": "true"}, "s3.signer"),
+        ("s3://b/k", {"s3.connect-timeout": "soon"}, "s3.connect-timeout"),
+        ("s3://b/k", {"s3.profile-name": "no-such-profile"}, "no-such-profile"),
+        ("s3://b/k", {"s3.role-arn": "not-an-arn"}, "role"),
+        ("abfss:///k", {}, "names no container"),
+        ("abfss://c/k", {}, "in no account"),
+    ],
+)
+def test_what_cannot_be_a_store_is_refused_before_it_is_asked(
+    location: str, settings: dict[str, str], reason: str
+) -> None:
+    with pytest.raises((ConfigError, StoreError), match=reason) as caught:
+        store_for(location, Access.of(settings))
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "module, location, wanted",
+    [
+        (s3, "s3://b/a/k", ("b", "a/k")),
+        (s3, "s3a://b/a%20b/ü=1/k", ("b", "a%20b/ü=1/k")),
+        (s3, "s3://b", ("b", "")),
+        (s3, "s3://b/x?y#z", ("b", "x?y#z")),
+        (gcs, "gs://b/k", ("b", "k")),
+        (adls, "abfss://c@a.dfs.core.windows.net/x/k", ("c@a.dfs.core.windows.net", "x/k")),
+        (adls, "abfss://c/k", ("c@", "k")),
+    ],
+)
+def test_a_location_is_a_bucket_and_a_key_as_it_is_written(
+    module: object, location: str, wanted: tuple[str, str]
+) -> None:
+    assert module.split(location) == wanted  # type: ignore[attr-defined]
+
+
+def test_a_client_is_kept_for_the_same_login_and_not_for_another() -> None:
+    one = Access.of({"s3.access-key-id": "a", "s3.secret-access-key": "b", "s3.region": "x"})
+    other = Access.of({"s3.access-key-id": "a", "s3.secret-access-key": "c", "s3.region": "x"})
+    assert store_for("s3://b/k", one) is store_for("s3://b/other", one)
+    assert store_for("s3://b/k", one) is not store_for("s3://b/k", other)
