@@ -11,10 +11,13 @@ from importlib import import_module
 from benchmarks.figure import Figure, report
 
 PLAIN = ("append", "latency", "group", "long_run", "resume", "upsert", "memory", "manifest")
+ON_SERVERS = ("rest", "s3")
+"""They start servers of their own: `make jars` brings those in Java."""
+
 ON_SPARK = ("spark-append", "spark-upsert", "spark-long-run", "spark-memory", "spark-files", "spark-profile")
 """They need Java and the jars of the peers: `make jars`."""
 
-NAMES = (*PLAIN, *ON_SPARK)
+NAMES = (*PLAIN, *ON_SERVERS, *ON_SPARK)
 """One module a name; each has `run(quick) -> list[Figure]` and says in its docstring what it measures."""
 
 

@@ -33,14 +33,14 @@ _WANTED_ROWS_A_SECOND = 200_000
 def run(quick: bool) -> list[Figure]:
     calls, rounds = (1, 1) if quick else (16, 7)
     rows_a_call = 500 if quick else _ROWS_A_CALL
-    tables = [_rows(Random(number), number * rows_a_call, rows_a_call) for number in range(calls)]
+    tables = [rows_of_words(Random(number), number * rows_a_call, rows_a_call) for number in range(calls)]
     rows, size = calls * rows_a_call, sum(table.nbytes for table in tables)
     with scratch() as folder:
         sink = new_sink(folder, "append")
-        _write_epoch(sink, [tables[0]])
+        write_epoch(sink, [tables[0]])
         outcome = duel(
             rounds,
-            lambda _: _write_epoch(sink, tables),
+            lambda _: write_epoch(sink, tables),
             lambda number: _write_file(folder / f"{number}.parquet", tables),
         )
         sink.close()
@@ -67,7 +67,8 @@ def run(quick: bool) -> list[Figure]:
     return [throughput, wanted]
 
 
-def _write_epoch(sink: IcebergSink, tables: list[pa.Table]) -> None:
+def write_epoch(sink: IcebergSink, tables: list[pa.Table]) -> None:
+    """One epoch of these rows, from the first to the snapshot."""
     epoch = sink.frontier()
     sink.begin_epoch(epoch)
     for table in tables:
@@ -83,7 +84,8 @@ def _write_file(path: Path, tables: list[pa.Table]) -> None:
             writer.write_table(table, row_group_size=table.num_rows)
 
 
-def _rows(random: Random, first: int, count: int) -> pa.Table:
+def rows_of_words(random: Random, first: int, count: int) -> pa.Table:
+    """Rows of about 1 KB."""
     texts = {
         f"text_{column}": pa.array([_text(random) for _ in range(count)]) for column in range(_TEXT_COLUMNS)
     }

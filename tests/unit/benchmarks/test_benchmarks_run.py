@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.__main__ import NAMES, ON_SPARK, PLAIN
+from benchmarks.__main__ import NAMES, ON_SERVERS, ON_SPARK, PLAIN
 from benchmarks.figure import Figure, at_least, at_most, report
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -30,6 +30,13 @@ def test_every_benchmark_runs_in_a_tiny_size_and_each_figure_has_its_target():
     for name, figures in told["figures"].items():
         assert any(figure["target"] for figure in figures), name
         assert all(figure["ours"] > 0 for figure in figures), name
+
+
+@pytest.mark.servers
+@pytest.mark.timeout(300)
+def test_every_benchmark_on_servers_runs_in_a_tiny_size():
+    told = run_quick(*ON_SERVERS)["figures"]
+    assert all(figure["ours"] > 0 and figure["target"] for figures in told.values() for figure in figures)
 
 
 @pytest.mark.nightly
