@@ -1,8 +1,8 @@
-"""Commit latency by REST on loopback: a new table, and one with 2,000 snapshots, against PyIceberg's `append`.
+"""Commit latency by REST on loopback: a new table, and one with 2,000 snapshots, against PyIceberg `append`.
 
-Two servers: Iceberg's own (Java, SQLite behind it, tables on the local disk) and SeaweedFS (tables in its own
-S3). A commit is a small epoch from its first row to its snapshot, on the wall clock: what the server does with
-2,000 snapshots is in it, for us and for the peer alike.
+Two servers: Iceberg's own (Java, SQLite behind it, tables on the local disk) and SeaweedFS (tables in its
+own S3). A commit is a small epoch from its first row to its snapshot, on the wall clock: what the server does
+with 2,000 snapshots is in it, for us and for the peer alike.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Append of 1 KB rows to S3 on loopback (SeaweedFS), against the same append on the local disk.
 
-Both are the same sink with the same rows; the catalogs differ, which takes a few milliseconds of a second. The
-server takes its share of the same two cores: it writes every byte to the same disk.
+Both are the same sink with the same rows; the catalogs differ, which takes a few milliseconds of a second.
+The server takes its share of the same two cores: it writes every byte to the same disk.
 """
 
 from __future__ import annotations
