@@ -61,7 +61,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "catalog.type",
         "catalog.type",
-        _choice("rest", "glue", "hive", "memory", "sql"),
+        _choice("rest", "s3table", "glue", "hive", "memory", "sql"),
         "",
         "What the catalog speaks. Without it: `sql` for a `sqlite:` or `postgresql:` uri, `rest` for any "
         "other, and SQLite inside the warehouse when there is no uri either.",
