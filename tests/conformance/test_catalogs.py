@@ -28,8 +28,8 @@ from calve.model.batch import Batch
 from calve.runtime.coordinator import Coordinator
 from calve.runtime.epoch import Epoch
 from calve.runtime.hold import Identity
-from calve.table.base import read_progress
 from calve.table.catalogs import open_catalog
+from calve.table.fence import read_progress
 from tests.support.sinks import NAME, MovableClock, commit
 from tests.support.truth import ordered, rows_of, snapshots_of_main, summary_of
 
@@ -172,7 +172,7 @@ def test_a_claim_fences_the_run_before_it(backend: Backend) -> None:
     commit(second, 1, MORE)
     first.close()
     second.close()
-    progress = read_progress(backend.load().metadata, "ns.t")
+    progress = read_progress(backend.load(), "ns.t")
     assert progress is not None
     assert (progress.generation, progress.frontier) == (2, 2)
 

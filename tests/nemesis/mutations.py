@@ -23,8 +23,7 @@ from calve.runtime.spark.batches import Timed
 from calve.runtime.spark.pipeline import Pipeline
 from calve.runtime.spark.stash import Stash
 from calve.runtime.spark.target import Holding
-from calve.table import build, refs
-from calve.table.base import tag_snapshot
+from calve.table.fence import TagFence
 from tests.nemesis import stories
 from tests.nemesis.stage import Stage
 
@@ -50,12 +49,12 @@ class Mutation:
 
 def no_tag_requirement(patch: pytest.MonkeyPatch) -> None:
     """Nobody asks whether the sink was claimed since: neither the commit, nor the look after a conflict."""
-    fence, judge = refs.fence, judging.judge
-    patch.setattr(build, "fence", lambda metadata, sink_id, held: fence(metadata, sink_id, held)[:1])
+    required, judge = TagFence._required, judging.judge
+    patch.setattr(TagFence, "_required", lambda self, metadata, held: required(self, metadata, held)[:1])
     patch.setattr(
         coordinator,
         "judge",
-        lambda intent, look: judge(intent, replace(look, tag_snapshot=intent.tag_snapshot)),
+        lambda intent, look: judge(intent, replace(look, held=intent.held)),
     )
 
 
@@ -65,13 +64,11 @@ def no_claim(patch: pytest.MonkeyPatch) -> None:
 
     def adopt(hold: Any, check: Any = None) -> Any:
         hold.see(hold.load())
-        shown = hold.shown()
-        if shown is None:
+        held = hold.found()
+        if held is None:
             return real(hold, check)
-        held = tag_snapshot(hold.base.metadata, hold.identity.sink_id)
-        assert held is not None
-        hold.writer = shown.writer
-        return claim.Claimed(shown, held.snapshot_id)
+        hold.writer = held.progress.writer
+        return claim.Claimed(held.progress, held.snapshot_id)
 
     patch.setattr(coordinator, "claim", adopt)
 

@@ -15,10 +15,11 @@ from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId
 
 from calve.model.progress import tag_name
 from calve.protocol.judge import Intent, Look, Verdict, judge
-from calve.runtime import claim, coordinator
+from calve.runtime import coordinator
 from calve.runtime.coordinator import Coordinator
-from calve.table import build, lists, manifests, merge, refs
+from calve.table import build, fence, lists, manifests, merge
 from calve.table.build import Builder
+from calve.table.fence import TagFence
 from calve.table.lineage import Lineage
 from tests.simulation.checker import SINK, Violation
 from tests.simulation.schedule import SeedFailed, run_seed
@@ -31,8 +32,8 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 
 
 def no_tag_requirement(patch: pytest.MonkeyPatch) -> None:
-    fence = refs.fence
-    patch.setattr(build, "fence", lambda metadata, sink_id, held: fence(metadata, sink_id, held)[:1])
+    required = TagFence._required
+    patch.setattr(TagFence, "_required", lambda self, metadata, held: required(self, metadata, held)[:1])
 
 
 def unknown_taken_for_not_applied(patch: pytest.MonkeyPatch) -> None:
@@ -100,7 +101,7 @@ def merge_that_loses_sequence_numbers(patch: pytest.MonkeyPatch) -> None:
 
 
 def rolled_back_main_is_built_on(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(coordinator, "trace", lambda *_: Lineage(descends=True))
+    patch.setattr(fence, "trace", lambda *_: Lineage(descends=True))
 
 
 def base_is_not_judged_before_a_commit(patch: pytest.MonkeyPatch) -> None:
@@ -148,7 +149,7 @@ def conflict_is_always_certain(patch: pytest.MonkeyPatch) -> None:
 
 
 def lost_tag_is_not_noticed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(claim, "_check_unclaimed", lambda _: None)
+    patch.setattr(TagFence, "check_begin", lambda *_: None)
 
 
 MUTATIONS: tuple[Patch, ...] = (

@@ -59,6 +59,13 @@ class ForeignRows(StrEnum):
     HALT = "halt"
 
 
+class FenceKind(StrEnum):
+    """What keeps out a run that another has overtaken."""
+
+    TAG = "tag"  # a tag of the sink's own: readers of main see nothing of a claim
+    MAIN = "main"  # an empty snapshot on main, where the catalog loses tags
+
+
 class NullKeys(StrEnum):
     """What to do with a row whose key has a null."""
 
@@ -167,6 +174,7 @@ class SinkConfig(Settings):
 
     delivery: Delivery = Delivery.EXACTLY_ONCE
     foreign_rows: ForeignRows = ForeignRows.COUNT
+    fence: FenceKind = FenceKind.TAG
     commit_attempts_max: Annotated[Count, Field(ge=1, le=1_000)] = 10
     commit_timeout_ms: Annotated[Count, Field(ge=1_000, le=24 * 3_600_000)] = 300_000
     heartbeat: Annotated[Count, Field(ge=0)] = 0

@@ -1,7 +1,8 @@
 """Progress: what the table itself remembers of a sink, in the summary of the snapshot that its tag names.
 
 One look-up, no walk. Every key that a commit of this sink writes is here, and nothing else reads or
-writes them. The tag is the fence, the summary is the memory: both move in one compare-and-swap.
+writes them. The tag is the fence, the summary is the memory: both move in one compare-and-swap. Where a
+catalog loses tags, a table property names the snapshot, and main is the fence (`table/fence.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from calve.model.errors import BadName, Diverged
 from calve.model.time import check_time
 
 _PREFIX = "calve."
-_SINK_ID = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,126}[A-Za-z0-9_-])?", re.ASCII)
+SINK_ID = _PREFIX + "sink-id"
+"""The key of a summary that says whose a snapshot is."""
+_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,126}[A-Za-z0-9_-])?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,7 @@ class Progress:
 
 def check_sink_id(sink_id: str) -> str:
     """The id itself, if it can be part of a tag, of a path and of a summary."""
-    if not _SINK_ID.fullmatch(sink_id) or ".." in sink_id:
+    if not _NAME.fullmatch(sink_id) or ".." in sink_id:
         raise BadName(
             f"{sink_id!r} cannot be a sink's id",
             hint="Use 1 to 128 letters, digits, '_', '-' or '.', without '..', not beginning with '.' or "
@@ -110,7 +113,7 @@ def default_sink_id(namespace: tuple[str, ...], table: str) -> str:
     """The id that a sink has when its user names none: derived from the table, so that it is the same
     at every start. Characters that an id cannot have are replaced, and a hash keeps two names apart."""
     name = ".".join((*namespace, table))
-    if _SINK_ID.fullmatch(name) and ".." not in name:
+    if _NAME.fullmatch(name) and ".." not in name:
         return name
     cleaned = re.sub(r"[^A-Za-z0-9_-]|^-", "_", name)[:100]
     return f"{cleaned}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
@@ -124,6 +127,11 @@ def replay_sink_id(sink_id: str) -> str:
 def tag_name(sink_id: str) -> str:
     """The tag that carries a sink's progress."""
     return f"calve-{sink_id}"
+
+
+def fence_property(sink_id: str) -> str:
+    """The table property that names the snapshot with a sink's progress, where the fence is main."""
+    return f"calve.fence.{sink_id}"
 
 
 def claimed_property(sink_id: str) -> str:

@@ -6,7 +6,7 @@
 
 The table is the only memory. The order of the lines in `judge` is the argument: a table that is another
 one says nothing of ours; a replica that lags says nothing yet; a snapshot id of ours that is there
-proves that the commit was ours, whatever happened since; a tag that moved means another run; only then
+proves that the commit was ours, whatever happened since; a fence that moved means another run; only then
 it matters where main is.
 """
 
@@ -41,7 +41,7 @@ class Intent:
     """Drawn once for all attempts: finding one in the table proves that the commit was ours."""
     lower: int
     """Of the first batch."""
-    tag_snapshot: int | None
+    held: int | None
     """What this run last claimed or committed; `None` before its first claim of a new sink."""
     sequence_seen: int
     """The greatest sequence number that this run has seen in the table."""
@@ -55,9 +55,10 @@ class Look:
     last_sequence: int
     ours: frozenset[int]
     """Those of the intent's snapshot ids that are in the table."""
-    tag_snapshot: int | None
+    held: int | None
+    """The sink's last claim or commit."""
     progress: Progress | None
-    """What the tag's snapshot says."""
+    """What that says."""
     descends: bool | None
     """Whether main descends from the sink's last commit; `None` if that stays open."""
 
@@ -70,9 +71,9 @@ def judge(intent: Intent, look: Look) -> Verdict:
         return Verdict.STALE
     if look.ours or (look.progress is not None and look.progress.committed in intent.snapshot_ids):
         return Verdict.LANDED
-    if look.tag_snapshot != intent.tag_snapshot:
-        # A tag that is gone was removed by hand: there is no other run to yield to, and no progress.
-        return Verdict.DIVERGED if look.tag_snapshot is None else Verdict.FENCED
+    if look.held != intent.held:
+        # What is gone was removed by hand: there is no other run to yield to, and no progress.
+        return Verdict.DIVERGED if look.held is None else Verdict.FENCED
     if not look.descends:
         return Verdict.ROLLED_BACK
     frontier = 0 if look.progress is None else look.progress.frontier

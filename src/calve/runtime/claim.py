@@ -1,8 +1,8 @@
 """Claim: a run makes a sink its own, before it has written a row.
 
-It adds one snapshot with the tag's own content, the generation after it and the run's own uuid, and moves
-the tag alone, under the requirement that it still is what was read. Readers of main see nothing, and every
-commit of an older run is refused from then on (P4). A sink whose progress is lost, rolled back or of another
+It adds one snapshot that changes no row, with the generation after the last and the run's own uuid, and moves
+the sink's fence to it (table/fence.py), under the requirement that nobody else did: every commit of an older
+run is refused from then on (P4). A sink whose progress is lost, rolled back or of another
 source is refused: it is never begun again from zero by itself (P6).
 """
 
@@ -11,17 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table import Table
 
-from calve.model.errors import CatalogWithoutTags, CommitConflict, Diverged, TableDiffers
-from calve.model.progress import Progress, claimed_property, tag_name
+from calve.model.errors import CommitConflict, Diverged, TableDiffers
+from calve.model.progress import Progress, claimed_property
 from calve.protocol.judge import Verdict
 from calve.protocol.retry import Answer
 from calve.runtime.hold import Hold
 from calve.runtime.refusal import refusal
-from calve.table.base import read_progress, tag_snapshot
 from calve.table.build import Attempt
-from calve.table.lineage import trace
+from calve.table.fence import Held
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +28,10 @@ class Claimed:
     """What a run holds from its claim on."""
 
     progress: Progress
-    tag_snapshot: int
+    held: int
 
 
-Check = Callable[[TableMetadata], None]
+Check = Callable[[Table], None]
 """Raises if a table, as it is read for the claim, is not what the run takes it for."""
 
 
@@ -49,15 +48,14 @@ def claim(hold: Hold, check: Check | None = None) -> Claimed:
         table = hold.try_load(attempt)
         if table is None or not hold.see_newer(table):
             continue
-        held = tag_snapshot(table.metadata, hold.identity.sink_id)
-        shown = hold.shown()
-        overtaken = request and shown and shown.generation > request.progress.generation
+        held = hold.found()
+        overtaken = request and held and held.progress.generation > request.progress.generation
         if (held is not None and held.snapshot_id == snapshot_id) or overtaken:
             # A claim of ours whose answer was lost may have landed before the other: then this run was
             # fenced, and a fenced run never claims again by ithold.
             return _claimed(hold, snapshot_id)
         if check is not None:
-            check(hold.base.metadata)
+            check(hold.base.table)
         request = _claim_attempt(hold, snapshot_id)
         sent = hold.send(request)
         if sent.answer is Answer.LANDED:
@@ -75,15 +73,15 @@ def claim(hold: Hold, check: Check | None = None) -> Claimed:
 
 def _claim_attempt(hold: Hold, snapshot_id: int) -> Attempt:
     base = hold.base
-    known = read_progress(base.metadata, hold.identity.sink_id)
-    if known is not None:
-        _check_resumable(hold, known)
+    held = hold.found()
+    if held is not None:
+        _check_resumable(hold, held)
+        known = held.progress
+        anchor = None if hold.fence.claims_main else _anchor(known, base.main)
+        progress = replace(known, generation=known.generation + 1, writer=hold.writer, anchor=anchor)
     else:
-        _check_unclaimed(hold)
-    progress = (
-        replace(known, generation=known.generation + 1, writer=hold.writer, anchor=_anchor(known, base.main))
-        if known is not None
-        else Progress(
+        hold.fence.check_begin(hold.identity.table_name, base.metadata)
+        progress = Progress(
             sink_id=hold.identity.sink_id,
             frontier=0,
             lower=0,
@@ -91,7 +89,6 @@ def _claim_attempt(hold: Hold, snapshot_id: int) -> Attempt:
             writer=hold.writer,
             source=hold.identity.source,
         )
-    )
     return hold.builder.claim(base, progress, snapshot_id, hold.clock.now_ms(), hold.identity.kind or "true")
 
 
@@ -100,20 +97,8 @@ def _anchor(known: Progress, main: int | None) -> int | None:
     return main if known.committed is not None and main != known.committed else None
 
 
-def _check_unclaimed(hold: Hold) -> None:
-    """A table that knows the sink but has no tag lost its progress: it is not begun again by ithold."""
-    sink_id, metadata = hold.identity.sink_id, hold.base.metadata
-    mark = claimed_property(sink_id)
-    if mark in metadata.properties:
-        raise Diverged(
-            f"{hold.identity.table_name} was written by sink {sink_id}, but its tag "
-            f"{tag_name(sink_id)} is gone",
-            hint="Create the tag again at the sink's last snapshot. To begin again from zero instead, "
-            f"use another sink id, or unset the table property {mark}.",
-        )
-
-
-def _check_resumable(hold: Hold, known: Progress) -> None:
+def _check_resumable(hold: Hold, held: Held) -> None:
+    known = held.progress
     mark = claimed_property(hold.identity.sink_id)
     kind = hold.base.metadata.properties.get(mark)
     if hold.identity.kind is not None and kind not in (None, "true", hold.identity.kind):
@@ -129,22 +114,23 @@ def _check_resumable(hold: Hold, known: Progress) -> None:
             f"'{hold.identity.source}'",
             hint="Run it with the source it was begun with, or start a new sink under another id.",
         )
-    lineage = trace(hold.base.metadata, known.committed, hold.base.io, known.anchor)
+    lineage = hold.fence.lineage(hold.base.table, held, hold.base.main)
     if not lineage.descends:
-        raise refusal(Verdict.ROLLED_BACK, hold.identity.table_name, known, lower=known.frontier)
+        raise refusal(
+            Verdict.ROLLED_BACK,
+            hold.identity.table_name,
+            known,
+            lower=known.frontier,
+            root=hold.fence.root(held),
+        )
     hold.foreign.count(lineage)
 
 
 def _claimed(hold: Hold, snapshot_id: int) -> Claimed:
-    metadata = hold.base.metadata
-    held = tag_snapshot(metadata, hold.identity.sink_id)
+    held = hold.found()
     if held is None:
-        raise CatalogWithoutTags(
-            f"the catalog accepted the claim of {hold.identity.table_name} and keeps no tag",
-            hint="calve keeps a sink's progress in a tag. Use a catalog that stores Iceberg tags.",
-        )
-    progress = read_progress(metadata, hold.identity.sink_id)
-    assert progress is not None
+        raise hold.fence.not_kept(hold.identity.table_name)
     if held.snapshot_id != snapshot_id:
+        progress = held.progress
         raise refusal(Verdict.FENCED, hold.identity.table_name, progress, lower=progress.frontier)
-    return Claimed(progress, snapshot_id)
+    return Claimed(held.progress, snapshot_id)

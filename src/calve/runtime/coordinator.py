@@ -16,9 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import replace
 
-from pyiceberg.table import Table
-
 from calve.model.errors import (
+    CalveError,
     CatalogError,
     CommitConflict,
     CommitUnknown,
@@ -33,10 +32,9 @@ from calve.protocol.retry import Answer, Step, next_step
 from calve.runtime.claim import Check, claim
 from calve.runtime.hold import Hold
 from calve.runtime.refusal import refusal
-from calve.table.base import last_sequence, read_progress, tag_snapshot
+from calve.table.base import last_sequence
 from calve.table.build import Attempt, Prepared, Ready
 from calve.table.commit import Sent, refuses
-from calve.table.lineage import Lineage, since, trace
 from calve.table.premises import Before, broken
 
 
@@ -45,7 +43,7 @@ class Coordinator(Hold):
 
     _progress: Progress | None = None
     _held: int | None = None
-    """The snapshot that this run's tag must still be at."""
+    """What this run last claimed or committed."""
     _main_at_claim: int | None = None
     _abandoned: frozenset[int] = frozenset()
     """Snapshot ids of doubts whose rows were given up: they may land, and are then not what was asked."""
@@ -62,7 +60,7 @@ class Coordinator(Hold):
         """Make the sink this run's own. From here on, every commit of an older run is refused (P4). `check`
         may refuse the table that is about to be claimed."""
         claimed = claim(self, check)
-        self._progress, self._held = claimed.progress, claimed.tag_snapshot
+        self._progress, self._held = claimed.progress, claimed.held
         self._main_at_claim = self.base.main
         return claimed.progress
 
@@ -91,7 +89,7 @@ class Coordinator(Hold):
             self._doubts = (*(doubt for doubt in self._doubts if doubt not in prepared), *prepared)
             sent = self.send(request)
             if sent.answer is Answer.LANDED:
-                return self._landed(request.progress, request.tag_snapshot, started)
+                return self._landed(request.progress, request.held, started)
             if self._settle(prepared, request, sent, attempt, started):
                 return self.progress
 
@@ -117,30 +115,27 @@ class Coordinator(Hold):
 
     def _take_note(self, doubts: Set[int]) -> None:
         """If the base shows that one of these landed, that is progress."""
-        progress = self.shown()
-        if progress is not None and progress.writer == self.writer and progress.committed in doubts:
-            held = tag_snapshot(self.base.metadata, self.identity.sink_id)
-            assert held is not None
-            self._landed(progress, held.snapshot_id, self.clock.ticks_ms())
+        held = self.found()
+        if held and held.progress.writer == self.writer and held.progress.committed in doubts:
+            self._landed(held.progress, held.snapshot_id, self.clock.ticks_ms())
 
     def _check_lineage(self) -> None:
         """The base may have been read without a judgement, after a claim, a lost answer or a refresh: a main
         that was rolled back meanwhile is not built on (case 42), nor one that another run has claimed."""
-        shown = self.shown()
-        if shown is not None and shown.writer != self.writer:
-            raise refusal(Verdict.FENCED, self.identity.table_name, shown, lower=self.progress.frontier)
-        lineage = self._lineage(self.base.table, self.progress)
+        held, lower = self.found(), self.progress.frontier
+        if held is None:
+            raise self._refusal(Verdict.DIVERGED, lower)
+        if held.progress.writer != self.writer:
+            raise self._refusal(Verdict.FENCED, lower)
+        lineage = self.fence.lineage(self.base.table, held, self._main_at_claim)
         if not lineage.descends:
-            raise refusal(
-                Verdict.ROLLED_BACK, self.identity.table_name, self.progress, lower=self.progress.frontier
-            )
+            raise self._refusal(Verdict.ROLLED_BACK, lower)
         self.foreign.count(lineage)
 
-    def _lineage(self, table: Table, progress: Progress | None) -> Lineage:
-        """What lies between this sink's last commit, or its claim, and main."""
-        if progress is None or progress.committed is None:
-            return since(table.metadata, self._main_at_claim, table.io)
-        return trace(table.metadata, progress.committed, table.io, progress.anchor)
+    def _refusal(self, verdict: Verdict, lower: int) -> CalveError:
+        held = self.found()
+        progress = self.progress if held is None else held.progress
+        return refusal(verdict, self.identity.table_name, progress, lower=lower, root=self.fence.root(held))
 
     def _build(self, prepared: tuple[Prepared, ...]) -> Attempt:
         try:
@@ -178,9 +173,7 @@ class Coordinator(Hold):
                 return True
             if step is Step.STOP:
                 assert verdict is not None
-                raise refusal(
-                    verdict, self.identity.table_name, self.shown(), lower=prepared[0].ready.batch.lower
-                ) from sent.cause
+                raise self._refusal(verdict, prepared[0].ready.batch.lower) from sent.cause
             if step is Step.GIVE_UP:
                 # A refusal is certain only where the table shows what it was refused for. One that shows
                 # nothing of it, or is older, may come from a replica that lags behind our commit (case 25).
@@ -197,16 +190,16 @@ class Coordinator(Hold):
         """Read the table and judge; `None` if it cannot be read now."""
         try:
             table = self.load()
-            progress = read_progress(table.metadata, self.identity.sink_id)
-            lineage = self._lineage(table, progress)
+            held = self.fence.find(table)
+            progress = None if held is None else held.progress
+            lineage = self.fence.lineage(table, held, self._main_at_claim)
             intent = self._intent(prepared)
-            held = tag_snapshot(table.metadata, self.identity.sink_id)
             wanted = frozenset(intent.snapshot_ids)
             look = Look(
                 table_uuid=table.metadata.table_uuid,
                 last_sequence=last_sequence(table.metadata),
                 ours=wanted & {snapshot.snapshot_id for snapshot in table.metadata.snapshots},
-                tag_snapshot=None if held is None else held.snapshot_id,
+                held=None if held is None else held.snapshot_id,
                 progress=progress,
                 descends=lineage.descends,
             )
@@ -226,13 +219,14 @@ class Coordinator(Hold):
             table_uuid=self.base.metadata.table_uuid,
             snapshot_ids=tuple(sorted(ids)),
             lower=prepared[0].ready.batch.lower,
-            tag_snapshot=self._held,
+            held=self._held,
             sequence_seen=self._sequence_seen,
         )
 
     def _adopt(self, prepared: tuple[Prepared, ...], started: float) -> None:
         """A commit of ours is in the table though its answer was lost: go on from what the table says."""
-        progress = self.shown()
+        held = self.found()
+        progress = None if held is None else held.progress
         upper = prepared[-1].ready.batch.upper
         if progress is not None and progress.committed in self._abandoned:
             raise Diverged(
@@ -241,10 +235,8 @@ class Coordinator(Hold):
                 hint="What was written in its place is not in the table. Start the sink again: it goes on "
                 "from what the table says.",
             )
-        if progress is not None and progress.writer == self.writer and progress.frontier == upper:
-            held = tag_snapshot(self.base.metadata, self.identity.sink_id)
-            assert held is not None
-            self._landed(progress, held.snapshot_id, started)
+        if held and held.progress.writer == self.writer and held.progress.frontier == upper:
+            self._landed(held.progress, held.snapshot_id, started)
             return
         if progress is not None and progress.writer != self.writer and progress.frontier >= upper:
             # It landed, and another run has claimed the sink since: the next commit will find that out.

@@ -29,11 +29,12 @@ from calve.model.progress import Progress
 from calve.protocol.retry import Answer
 from calve.store import store_for
 from calve.store.objects import ObjectStore
-from calve.table.base import Base, read_base, tag_snapshot
+from calve.table.base import Base, read_base
 from calve.table.build import Attempt, Builder
 from calve.table.catalogs import open_catalog
 from calve.table.commit import commits_many, load, reaching, send
 from calve.table.create import Wanted, create_table
+from calve.table.fence import Fence, MainFence, TagFence
 from calve.table.fileio import access_of
 from calve.table.plan import data_location
 
@@ -220,8 +221,10 @@ class _Visit:
         return _Found("an object was written, read and deleted")
 
     def _swap(self) -> _Found:
-        """Two claims on one base: one must win."""
-        first, second = (self._claim_attempt() for _ in range(2))
+        """Two claims on one base: one must win. On main, which every catalog has: whether it keeps tags is
+        asked next."""
+        base = read_base(self._table)
+        first, second = (self._claim_attempt(base, MainFence(_SINK)) for _ in range(2))
         answers = [send(self._catalog, *attempt).answer for attempt in (first, second)]
         if answers != [Answer.LANDED, Answer.CONFLICT]:
             raise CatalogError(
@@ -231,14 +234,15 @@ class _Visit:
             )
         return _Found("of two commits on one base, one was taken and one refused")
 
-    def _claim_attempt(self) -> tuple[Base, Attempt]:
-        base = read_base(self._table)
-        progress = Progress(_SINK, frontier=0, lower=0, generation=1, writer=uuid.uuid4(), source="doctor")
-        claim = Builder(_SINK).claim(base, progress, uuid.uuid4().int >> 66, time.time_ns() // 10**6, "true")
-        return base, claim
+    def _claim_attempt(self, base: Base, fence: Fence) -> tuple[Base, Attempt]:
+        writer, snapshot_id, now_ms = uuid.uuid4(), uuid.uuid4().int >> 66, time.time_ns() // 10**6
+        progress = Progress(fence.sink_id, frontier=0, lower=0, generation=1, writer=writer, source="doctor")
+        return base, Builder(fence).claim(base, progress, snapshot_id, now_ms, "true")
 
     def _keep_tags(self) -> _Found:
-        if tag_snapshot(load(self._catalog, self._identifier).metadata, _SINK) is None:
+        fence = TagFence(f"{_SINK}-tag")
+        send(self._catalog, *self._claim_attempt(read_base(load(self._catalog, self._identifier)), fence))
+        if fence.find(load(self._catalog, self._identifier)) is None:
             raise CatalogWithoutTags(
                 "the catalog took a tag and does not keep it",
                 hint="calve keeps a sink's progress in a tag. Use a catalog that stores Iceberg tags, or run "

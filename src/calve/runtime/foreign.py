@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pyiceberg.table.snapshots import Operation, Snapshot
 
 from calve.model.errors import ForeignRows
-from calve.model.progress import replay_sink_id
+from calve.model.progress import SINK_ID, replay_sink_id
 from calve.table.lineage import Lineage
 
 
@@ -37,7 +37,7 @@ class Foreign:
         summary: Mapping[str, str] = (
             {} if snapshot.summary is None else snapshot.summary.additional_properties
         )
-        if summary.get("calve.sink-id") in (self._sink_id, replay_sink_id(self._sink_id)):
+        if summary.get(SINK_ID) in (self._sink_id, replay_sink_id(self._sink_id)):
             # A commit of ours whose answer was lost, or of the run that fenced this one; or rows of our own
             # that were replayed from the quarantine.
             return

@@ -14,15 +14,15 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
 from calve.model.errors import AccessDenied, CatalogError, StoreError
-from calve.model.progress import Progress
 from calve.protocol.retry import Answer, RetryPolicy
 from calve.runtime.clock import Clock, SystemClock
 from calve.runtime.foreign import Foreign
-from calve.table.base import Base, last_sequence, read_base, read_progress
+from calve.table.base import Base, last_sequence, read_base
 from calve.table.build import Attempt, Builder
 from calve.table.commit import Sent
 from calve.table.commit import load as load_table
 from calve.table.commit import send as send_attempt
+from calve.table.fence import Fence, Held, TagFence
 
 _SNAPSHOT_ID_BITS = 62
 
@@ -65,13 +65,15 @@ class Hold:
         clock: Clock | None = None,
         random: Random | None = None,
         halt_on_foreign_rows: bool = False,
+        fence: Fence | None = None,
     ) -> None:
         self._catalog = catalog
         self.identity = identity
         self.policy = policy or RetryPolicy()
         self.clock = clock or SystemClock()
         self._random = random or Random()
-        self.builder = Builder(identity.sink_id)
+        self.fence = fence or TagFence(identity.sink_id)
+        self.builder = Builder(self.fence)
         self.writer = UUID(int=self._random.getrandbits(128), version=4)
         self._base: Base | None = None
         self._sequence_seen = 0
@@ -143,9 +145,9 @@ class Hold:
             self.see(table)
         return newer
 
-    def shown(self) -> Progress | None:
-        """What the base says of the sink."""
-        return read_progress(self.base.metadata, self.identity.sink_id)
+    def found(self) -> Held | None:
+        """The sink's last claim or commit in the base."""
+        return self.fence.find(self.base.table)
 
     def pause(self, attempt: int) -> None:
         """Wait before the attempt after this one."""

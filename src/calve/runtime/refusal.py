@@ -7,8 +7,10 @@ from calve.model.progress import Progress
 from calve.protocol.judge import Verdict
 
 
-def refusal(verdict: Verdict, table: str, progress: Progress | None, *, lower: int) -> CalveError:
-    """The error that a verdict is."""
+def refusal(
+    verdict: Verdict, table: str, progress: Progress | None, *, lower: int, root: int | None = None
+) -> CalveError:
+    """The error that a verdict is; `root` is what main must descend from."""
     sink = "?" if progress is None else progress.sink_id
     match verdict:
         case Verdict.FENCED:
@@ -20,11 +22,10 @@ def refusal(verdict: Verdict, table: str, progress: Progress | None, *, lower: i
                 "the other and start this one again.",
             )
         case Verdict.ROLLED_BACK:
-            committed = None if progress is None else progress.committed
             return RolledBack(
-                f"main of {table} does not descend from snapshot {committed}, the last commit of sink {sink}",
+                f"main of {table} does not descend from snapshot {root}, the last commit of sink {sink}",
                 hint="The table was rolled back or replaced. Set main to a snapshot that descends from "
-                f"{committed}, or, if the older state is wanted, start anew under another sink id.",
+                f"{root}, or, if the older state is wanted, start anew under another sink id.",
             )
         case Verdict.GAP:
             frontier = 0 if progress is None else progress.frontier
@@ -41,6 +42,6 @@ def refusal(verdict: Verdict, table: str, progress: Progress | None, *, lower: i
         case _:
             return Diverged(
                 f"the progress of sink {sink} in {table} contradicts this run, which goes on from {lower}",
-                hint=f"Was the tag calve-{sink} moved or removed by hand? Point it at the sink's last "
-                "snapshot, then start again.",
+                hint=f"Was the tag calve-{sink}, or with fence = 'main' the property calve.fence.{sink}, "
+                "moved or removed by hand? Point it at the sink's last snapshot, then start again.",
             )

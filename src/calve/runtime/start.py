@@ -12,6 +12,7 @@ from calve.runtime.claim import Check
 from calve.runtime.clock import Clock
 from calve.runtime.coordinator import Coordinator
 from calve.runtime.hold import Identity
+from calve.table.fence import make_fence
 
 _log = logging.getLogger("calve.sink")
 
@@ -39,6 +40,7 @@ def claim_table(
         policy=RetryPolicy(attempts_max=config.commit_attempts_max, patience_ms=config.commit_timeout_ms),
         clock=clock,
         halt_on_foreign_rows=config.foreign_rows is ForeignRows.HALT,
+        fence=make_fence(config.fence, config.sink_id),
     )
     progress = coordinator.claim(check)
     _log.info(

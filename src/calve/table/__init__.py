@@ -19,7 +19,8 @@ lists       manifest lists
 merge       own manifests that grew too many
 summary     what a snapshot says of itself
 base        a table as it was last read
-refs        the fence, and the moves of main and of the tag
+refs        the moves of main and of a tag
+fence       what keeps an overtaken run out, and where progress is found
 build       the request that moves a table
 commit      one attempt: Landed, Conflict or Unknown
 lineage     does main descend from what we committed

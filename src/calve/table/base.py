@@ -10,7 +10,6 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata, TableMetadataV1
 from pyiceberg.table.snapshots import Snapshot
 
-from calve.model.progress import Progress, tag_name
 from calve.table.lists import ManifestRecord, is_live, read_manifest_list
 
 
@@ -47,18 +46,6 @@ def read_base(table: Table) -> Base:
 def live_manifests(io: FileIO, snapshot: Snapshot) -> tuple[ManifestRecord, ...]:
     """The manifests of a snapshot that name a live file."""
     return tuple(filter(is_live, read_manifest_list(io, snapshot.manifest_list)))
-
-
-def tag_snapshot(metadata: TableMetadata, sink_id: str) -> Snapshot | None:
-    """The snapshot that a sink's tag points at."""
-    ref = metadata.refs.get(tag_name(sink_id))
-    return None if ref is None else metadata.snapshot_by_id(ref.snapshot_id)
-
-
-def read_progress(metadata: TableMetadata, sink_id: str) -> Progress | None:
-    """What the tag's snapshot says of the sink: one look-up, no walk (P6)."""
-    snapshot = tag_snapshot(metadata, sink_id)
-    return None if snapshot is None else Progress.from_summary(summary_texts(snapshot))
 
 
 def last_sequence(metadata: TableMetadata) -> int:

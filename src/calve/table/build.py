@@ -6,9 +6,9 @@
 
 A group commit publishes several batches in one compare-and-swap, each as its own snapshot with its own
 sequence number, because equality deletes reach only older sequence numbers. A claim adds a snapshot
-with the tag's own content and moves the tag alone: readers of main see nothing.
+with its parent's own content: no row of the table changes.
 
-Every attempt stands behind the fence (refs.py): what landed cannot land twice (P3).
+Every attempt stands behind the fence (fence.py): what landed cannot land twice (P3).
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import (
     AddPartitionSpecUpdate,
@@ -32,7 +31,6 @@ from pyiceberg.table.update import (
     AssertDefaultSortOrderId,
     AssertDefaultSpecId,
     AssertLastAssignedFieldId,
-    AssertRefSnapshotId,
     SetCurrentSchemaUpdate,
     SetPropertiesUpdate,
     TableRequirement,
@@ -42,12 +40,12 @@ from pyiceberg.table.update import (
 from calve.model.batch import Batch, batch_id
 from calve.model.file import FileClosed
 from calve.model.progress import Progress, claimed_property
-from calve.table.base import Base, last_sequence, live_manifests, summary_texts, tag_snapshot
+from calve.table.base import Base, last_sequence, live_manifests, summary_texts
+from calve.table.fence import Fence
 from calve.table.lists import ManifestRecord, write_manifest_list
 from calve.table.manifests import Shape, added_manifest, by_manifest
 from calve.table.merge import Merger, avro_compression
 from calve.table.premises import Premises
-from calve.table.refs import fence, move_main, move_tag
 from calve.table.summary import summarize
 
 
@@ -84,7 +82,8 @@ class Attempt:
     requirements: tuple[TableRequirement, ...]
     updates: tuple[TableUpdate, ...]
     progress: Progress
-    tag_snapshot: int
+    held: int
+    """The sink's last claim or commit, as the next attempt will find it."""
     manifests: tuple[ManifestRecord, ...]
     """Of main."""
     main_summary: Mapping[str, str] | None
@@ -93,9 +92,9 @@ class Attempt:
 class Builder:
     """Builds the attempts of one run of a sink. It remembers only what it wrote, to not read it again."""
 
-    def __init__(self, sink_id: str) -> None:
-        self._sink_id = sink_id
-        self._merger = Merger(sink_id)
+    def __init__(self, fence: Fence) -> None:
+        self._fence = fence
+        self._merger = Merger(fence.sink_id)
 
     def prepare(self, base: Base, ready: Ready, snapshot_id: int) -> Prepared:
         """Write the manifests of a batch, once for all attempts."""
@@ -115,7 +114,7 @@ class Builder:
     def group_commit(
         self, base: Base, prepared: Sequence[Prepared], progress: Progress, held: int, now_ms: int
     ) -> Attempt:
-        """Publish batches on the base's main; `held` is the snapshot that this run's tag must still be at."""
+        """Publish batches on the base's main; `held` is what this run last claimed or committed."""
         metadata = base.metadata
         merged = self._merger.merged(base.io, metadata, base.manifests, prepared[0].snapshot_id)
         tip = _Tip(
@@ -135,15 +134,15 @@ class Builder:
             tip, snapshot = tip.extend(base, item, schema_id)
             updates.append(AddSnapshotUpdate(snapshot=snapshot))
         assert tip.snapshot_id is not None
-        requirements: tuple[TableRequirement, ...] = (
-            *fence(metadata, self._sink_id, held),
+        moves = self._fence.of_commit(metadata, held, tip.snapshot_id)
+        requirements = (
+            *moves.requirements,
             AssertCurrentSchemaId(current_schema_id=metadata.current_schema_id),
             AssertLastAssignedFieldId(last_assigned_field_id=metadata.last_column_id),
             AssertDefaultSpecId(default_spec_id=metadata.default_spec_id),
             AssertDefaultSortOrderId(default_sort_order_id=metadata.default_sort_order_id),
-            AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=base.main),
         )
-        updates += (move_main(metadata, tip.snapshot_id), move_tag(metadata, self._sink_id, tip.snapshot_id))
+        updates += moves.updates
         return Attempt(
             requirements, tuple(updates), tip.progress, tip.snapshot_id, tip.manifests, tip.summary
         )
@@ -154,42 +153,39 @@ class Builder:
         """Make the sink this run's own: `progress` already carries its generation and writer. The first one
         leaves a mark with the sink's kind in the table's properties."""
         metadata = base.metadata
-        held = tag_snapshot(metadata, self._sink_id)
-        # A first claim has no tag's content: it shows main's.
-        manifests = base.manifests if held is None else live_manifests(base.io, held)
-        before = base.main_summary if held is None else summary_texts(held)
+        held = self._fence.find(base.table)
+        parent = self._fence.grows_from(metadata, held)
+        shown, before = _shown(base, parent)
+        parent_id = None if parent is None else parent.snapshot_id
         sequence = last_sequence(metadata) + 1
-        # A snapshot without a parent may have any sequence number, and would take the table's own back
-        # where somebody committed since the base was read: a first claim follows main.
-        parent = base.main if held is None else held.snapshot_id
         location = _list_location(metadata, snapshot_id)
-        write_manifest_list(
+        manifests = write_manifest_list(
             base.io,
             location,
-            manifests,
+            shown,
             snapshot_id=snapshot_id,
-            parent_id=parent,
+            parent_id=parent_id,
             sequence_number=sequence,
             compression=avro_compression(metadata),
         )
         snapshot = Snapshot(
             snapshot_id=snapshot_id,
-            parent_snapshot_id=parent,
+            parent_snapshot_id=parent_id,
             sequence_number=sequence,
             timestamp_ms=_timestamp(metadata, now_ms),
             manifest_list=location,
             summary=summarize((), before, progress.to_summary()),
             schema_id=metadata.current_schema_id,
         )
-        updates: tuple[TableUpdate, ...] = (
-            AddSnapshotUpdate(snapshot=snapshot),
-            move_tag(metadata, self._sink_id, snapshot_id),
-        )
-        requirements = fence(metadata, self._sink_id, None if held is None else held.snapshot_id)
+        moves = self._fence.of_claim(metadata, held, snapshot_id)
+        updates = (AddSnapshotUpdate(snapshot=snapshot), *moves.updates)
         if held is None:
-            updates += (SetPropertiesUpdate(updates={claimed_property(self._sink_id): kind}),)
-            requirements += (AssertRefSnapshotId(ref=MAIN_BRANCH, snapshot_id=base.main),)
-        return Attempt(requirements, updates, progress, snapshot_id, base.manifests, base.main_summary)
+            updates += (SetPropertiesUpdate(updates={claimed_property(self._fence.sink_id): kind}),)
+        if not self._fence.claims_main:
+            manifests, before = base.manifests, base.main_summary
+        else:
+            before = summary_texts(snapshot)
+        return Attempt(moves.requirements, updates, progress, snapshot_id, manifests, before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +227,15 @@ class _Tip:
             item.snapshot_id, manifests, summary_texts(snapshot), sequence, self.timestamp_ms + 1, progress
         )
         return tip, snapshot
+
+
+def _shown(
+    base: Base, snapshot: Snapshot | None
+) -> tuple[tuple[ManifestRecord, ...], Mapping[str, str] | None]:
+    """The live manifests and the summary of a snapshot; those of main are known."""
+    if snapshot is None or snapshot.snapshot_id == base.main:
+        return base.manifests, base.main_summary
+    return live_manifests(base.io, snapshot), summary_texts(snapshot)
 
 
 def _brought(ready: Ready, metadata: TableMetadata) -> list[TableUpdate]:

@@ -52,6 +52,11 @@ def since(metadata: TableMetadata, start: int | None, io: FileIO) -> Lineage:
     return Lineage(descends=True, foreign=_walk(main, {start}, _Chain(metadata, io)).foreign)
 
 
+def look_up(metadata: TableMetadata, snapshot_id: int, io: FileIO) -> Snapshot | None:
+    """A snapshot, also one that is expired and stands only in an older metadata file that is still there."""
+    return _Chain(metadata, io).find(snapshot_id)
+
+
 def _walk(main: int, ends: set[int | None], chain: _Chain) -> Lineage:
     foreign: list[Snapshot] = []
     current: int | None = main

@@ -1,20 +1,13 @@
-"""Refs: the fence, and the moves of main and of a sink's tag. Pure, from metadata alone.
+"""Refs: the moves of main and of a sink's tag, and the requirement on a tag. Pure, from metadata alone.
 
-Every attempt requires the table's uuid and the tag as this run last moved it. That is the fence: a run that
-another's claim has overtaken can change nothing (P4). Whatever moves main moves the tag with it, in the same
-request.
+When they are moved is the fence's to say (fence.py).
 """
 
 from __future__ import annotations
 
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
-from pyiceberg.table.update import (
-    AssertRefSnapshotId,
-    AssertTableUUID,
-    SetSnapshotRefUpdate,
-    TableRequirement,
-)
+from pyiceberg.table.update import AssertRefSnapshotId, SetSnapshotRefUpdate
 
 from calve.model.progress import tag_name
 
@@ -30,14 +23,6 @@ class AssertTag(AssertRefSnapshotId):
         if base_metadata is not None and not base_metadata.snapshots and self.snapshot_id is None:
             return
         super().validate(base_metadata)
-
-
-def fence(metadata: TableMetadata, sink_id: str, held: int | None) -> tuple[TableRequirement, ...]:
-    """What keeps an overtaken run out: `held` is the snapshot that the tag must still be at."""
-    return (
-        AssertTableUUID(uuid=metadata.table_uuid),
-        AssertTag(ref=tag_name(sink_id), snapshot_id=held),
-    )
 
 
 def move_tag(metadata: TableMetadata, sink_id: str, snapshot_id: int) -> SetSnapshotRefUpdate:

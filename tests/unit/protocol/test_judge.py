@@ -18,10 +18,8 @@ OURS, ANOTHER = 100, 200
 PROGRESS = Progress(
     sink_id="s", frontier=5, lower=4, generation=1, writer=UUID(int=7), source="epoch", committed=50
 )
-INTENT = Intent(table_uuid=TABLE, snapshot_ids=(OURS,), lower=5, tag_snapshot=50, sequence_seen=3)
-LOOK = Look(
-    table_uuid=TABLE, last_sequence=3, ours=frozenset(), tag_snapshot=50, progress=PROGRESS, descends=True
-)
+INTENT = Intent(table_uuid=TABLE, snapshot_ids=(OURS,), lower=5, held=50, sequence_seen=3)
+LOOK = Look(table_uuid=TABLE, last_sequence=3, ours=frozenset(), held=50, progress=PROGRESS, descends=True)
 
 
 def test_a_table_as_it_was_left_lets_the_batch_in() -> None:
@@ -35,8 +33,8 @@ def test_a_table_as_it_was_left_lets_the_batch_in() -> None:
         ({"last_sequence": 2}, Verdict.STALE),
         ({"ours": frozenset({OURS})}, Verdict.LANDED),
         ({"progress": replace(PROGRESS, committed=OURS)}, Verdict.LANDED),
-        ({"tag_snapshot": ANOTHER}, Verdict.FENCED),
-        ({"tag_snapshot": None, "progress": None}, Verdict.DIVERGED),
+        ({"held": ANOTHER}, Verdict.FENCED),
+        ({"held": None, "progress": None}, Verdict.DIVERGED),
         ({"descends": False}, Verdict.ROLLED_BACK),
         ({"descends": None}, Verdict.ROLLED_BACK),
         ({"progress": replace(PROGRESS, frontier=4)}, Verdict.GAP),
@@ -48,9 +46,9 @@ def test_one_thing_that_is_otherwise_decides(shown: dict[str, object], verdict: 
 
 
 def test_the_first_batch_of_a_new_sink_begins_at_zero() -> None:
-    new = replace(INTENT, lower=0, tag_snapshot=None)
-    assert judge(new, replace(LOOK, tag_snapshot=None, progress=None)) is Verdict.COMMIT
-    assert judge(replace(new, lower=1), replace(LOOK, tag_snapshot=None, progress=None)) is Verdict.GAP
+    new = replace(INTENT, lower=0, held=None)
+    assert judge(new, replace(LOOK, held=None, progress=None)) is Verdict.COMMIT
+    assert judge(replace(new, lower=1), replace(LOOK, held=None, progress=None)) is Verdict.GAP
 
 
 LOOKS = st.builds(
@@ -58,7 +56,7 @@ LOOKS = st.builds(
     table_uuid=st.sampled_from([TABLE, OTHER_TABLE]),
     last_sequence=st.integers(2, 4),
     ours=st.sampled_from([frozenset(), frozenset({OURS})]),
-    tag_snapshot=st.sampled_from([None, 50, OURS, ANOTHER]),
+    held=st.sampled_from([None, 50, OURS, ANOTHER]),
     progress=st.none()
     | st.builds(
         lambda frontier, committed: replace(PROGRESS, frontier=frontier, committed=committed),
@@ -77,7 +75,7 @@ def test_p3_a_table_that_has_our_snapshot_never_lets_it_in_again(look: Look) -> 
 
 @given(LOOKS)
 def test_p4_a_table_whose_tag_is_not_ours_never_lets_a_batch_in(look: Look) -> None:
-    if look.tag_snapshot != INTENT.tag_snapshot:
+    if look.held != INTENT.held:
         assert judge(INTENT, look) is not Verdict.COMMIT
 
 

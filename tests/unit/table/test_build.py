@@ -25,9 +25,10 @@ from calve.model.progress import Progress
 from calve.runtime.coordinator import Coordinator
 from calve.runtime.epoch import Epoch
 from calve.runtime.hold import Identity
-from calve.table.base import read_base, read_progress
+from calve.table.base import read_base
 from calve.table.build import Builder, Ready
 from calve.table.catalogs import open_catalog
+from calve.table.fence import TagFence, read_progress
 from calve.table.refs import AssertTag
 from tests.support.sinks import NAME, CountingStore, MovableClock, Warehouse, changes, commit
 from tests.support.truth import (
@@ -108,7 +109,7 @@ def test_a_commit_requires_all_that_it_was_built_on(warehouse: Warehouse, tmp_pa
     config = SinkConfig.from_options(warehouse.options())
     with warehouse.catalog() as catalog:
         coordinator = coordinator_of(catalog)
-        builder = Builder("ns.t")
+        builder = Builder(TagFence("ns.t"))
         ready = ready_of(config, coordinator, Batch(1, 2), ROWS, tmp_path)
         prepared = builder.prepare(coordinator.base, ready, 77)
         attempt = builder.group_commit(coordinator.base, [prepared], coordinator.progress, 5, now_ms=1)
@@ -150,7 +151,7 @@ def test_a_claim_moves_the_tag_alone_and_keeps_the_progress(warehouse: Warehouse
     after = warehouse.load()
     assert after.metadata.current_snapshot_id == before.metadata.current_snapshot_id
     assert rows_of(after) == rows_of(before)
-    known, claimed = (read_progress(table.metadata, "ns.t") for table in (before, after))
+    known, claimed = (read_progress(table, "ns.t") for table in (before, after))
     assert known is not None
     assert claimed is not None
     assert claimed.generation == known.generation + 1
@@ -177,12 +178,12 @@ def test_a_first_claim_is_fenced_as_well(warehouse: Warehouse) -> None:
         table = catalog.create_table(NAME, schema)
         base = read_base(table)
         assert base.main is None
-        assert read_progress(base.metadata, "ns.t") is None
+        assert read_progress(base.table, "ns.t") is None
         attempts = []
         for number in (1, 2):
             coordinator = Coordinator(catalog, Identity(NAME, "ns.t", "epoch"))
             progress = Progress("ns.t", 0, 0, 1, coordinator.writer, "epoch")
-            attempts.append(Builder("ns.t").claim(base, progress, number, now_ms=1))
+            attempts.append(Builder(TagFence("ns.t")).claim(base, progress, number, now_ms=1))
         catalog.commit_table(table, attempts[0].requirements, attempts[0].updates)
         with pytest.raises(CommitFailedException):
             catalog.commit_table(table, attempts[1].requirements, attempts[1].updates)

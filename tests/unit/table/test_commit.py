@@ -28,9 +28,10 @@ from calve import AccessDenied, CatalogError, IcebergSink, TableError, TableMiss
 from calve.model.errors import StoreError
 from calve.protocol.retry import Answer
 from calve.runtime.health import Health
-from calve.table.base import Base, last_sequence, read_base, read_progress, tag_snapshot
+from calve.table.base import Base, last_sequence, read_base
 from calve.table.build import Attempt
 from calve.table.commit import load, send
+from calve.table.fence import TagFence, read_progress
 from calve.table.fileio import StoreFileIO
 from tests.support.sinks import NAME, Warehouse, commit
 from tests.support.truth import rows_of
@@ -65,7 +66,7 @@ def base(warehouse: Warehouse) -> Base:
 
 
 def attempt_on(base: Base) -> Attempt:
-    progress = read_progress(base.metadata, "ns.t")
+    progress = read_progress(base.table, "ns.t")
     assert progress is not None
     return Attempt((), (), progress, 1, base.manifests, base.main_summary)
 
@@ -239,5 +240,5 @@ def test_a_table_without_snapshots_has_an_empty_base(warehouse: Warehouse) -> No
         catalog.create_namespace("ns")
         base = read_base(catalog.create_table(NAME, pa.schema([("id", pa.int64())])))
     assert (base.main, base.manifests, base.main_summary) == (None, (), None)
-    assert tag_snapshot(base.metadata, "ns.t") is None
+    assert TagFence("ns.t").find(base.table) is None
     assert last_sequence(base.metadata) == 0

@@ -190,6 +190,14 @@ OPTIONS: tuple[Option, ...] = (
         "count",
         "What to do when others write rows.",
     ),
+    Option(
+        "fence",
+        "fence",
+        _choice("tag", "main"),
+        "tag",
+        "What keeps out a run that another has overtaken. main: for a catalog that loses tags; an empty "
+        "snapshot on main at every start, and limits that docs/sink.md tells.",
+    ),
     Option("commit.attempts", "commit_attempts_max", _NUMBER, "10", "How often a commit is tried."),
     Option("commit.timeout", "commit_timeout_ms", _DURATION, "5m", "How long a commit is tried."),
     Option(

@@ -27,6 +27,7 @@ from calve.runtime.spark.lakes import find_lake
 from calve.table.base import read_base
 from calve.table.catalogs import open_catalog
 from calve.table.commit import load
+from calve.table.fence import fence_kind
 
 _ABSENT = ("hold", "insert")
 
@@ -91,4 +92,6 @@ def _with_sink(config: SinkConfig, catalog: Catalog, said: str | None) -> SinkCo
         quarantine = load(catalog, quarantine_config(config).identifier)
     except TableMissing:
         return None
-    return config.replace(sink_id=sink_of(quarantine.metadata, config.table_name, said))
+    found = config.replace(sink_id=sink_of(quarantine.metadata, config.table_name, said))
+    # What the stream was told of its catalog holds for replays too.
+    return found.replace(fence=fence_kind(quarantine.metadata, quarantine_config(found).sink_id))

@@ -18,7 +18,8 @@ from calve.model.progress import replay_sink_id
 from calve.protocol.readmit import Round, Tables, draw
 from calve.runtime.replay.names import again_config, quarantine_config
 from calve.runtime.replay.scan import rows_with
-from calve.table.base import Base, read_progress
+from calve.table.base import Base
+from calve.table.fence import read_progress
 from calve.writer.quarantine import SCHEMA
 
 Entry = dict[str, Any]
@@ -43,15 +44,15 @@ class Kept:
 
 def read_kept(config: SinkConfig, target: Base, quarantine: Base) -> Kept:
     """What waits in the quarantine of a stream's sink."""
-    progress = read_progress(quarantine.metadata, quarantine_config(config).sink_id)
+    progress = read_progress(quarantine.table, quarantine_config(config).sink_id)
     tables = Tables(
         target=str(target.metadata.table_uuid),
         quarantine=str(quarantine.metadata.table_uuid),
         frontier=0 if progress is None else progress.frontier,
     )
     due = draw(
-        read_progress(target.metadata, replay_sink_id(config.sink_id)),
-        read_progress(quarantine.metadata, again_config(config).sink_id),
+        read_progress(target.table, replay_sink_id(config.sink_id)),
+        read_progress(quarantine.table, again_config(config).sink_id),
         tables,
     )
     wanted = pa.table({"sink": [config.sink_id], "target": [tables.target]})

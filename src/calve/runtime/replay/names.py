@@ -44,6 +44,7 @@ def _beside(config: SinkConfig, sink_id: str) -> SinkConfig:
         sink_id=sink_id,
         catalog=config.catalog,
         mode=Mode.APPEND,
+        fence=config.fence,
         commit_attempts_max=config.commit_attempts_max,
         commit_timeout_ms=config.commit_timeout_ms,
     )
@@ -137,6 +138,7 @@ class ReadAs:
             table=config.table,
             sink_id=replay_sink_id(config.sink_id),
             catalog=config.catalog,
+            fence=config.fence,
             **settings,
         )
 

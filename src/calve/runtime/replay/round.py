@@ -44,9 +44,10 @@ from calve.runtime.replay.names import REPLAY_SOURCE, ReadAs, again_config
 from calve.runtime.replay.result import Quarantined, Replayed
 from calve.runtime.start import claim_table
 from calve.store import store_for
-from calve.table.base import Base, read_base, read_progress
+from calve.table.base import Base, read_base
 from calve.table.build import Ready
 from calve.table.commit import load
+from calve.table.fence import read_progress
 from calve.writer.quarantine import write_entries
 from calve.writer.spill import Scratch
 from calve.writer.worker import write_batch_files
@@ -143,7 +144,7 @@ class Replaying:
                 hint="Give the stream .sequence_by(…), whose columns are in the table. Or replay with "
                 "--newest (newest=True): then they are new changes, on top of all that was written since.",
             )
-        progress = read_progress(target.metadata, self.config.sink_id)
+        progress = read_progress(target.table, self.config.sink_id)
         stream = 0 if progress is None else progress.frontier
         return Rules(stream, newest=self.how.newest, insert_absent=self.how.insert_absent)
 

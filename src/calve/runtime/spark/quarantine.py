@@ -30,9 +30,9 @@ from calve.runtime.replay.names import ReadAs, quarantine_config
 from calve.runtime.replay.scan import rows_with
 from calve.runtime.spark.batches import MicroBatch, Written
 from calve.runtime.spark.target import Holding
-from calve.table.base import read_progress
 from calve.table.build import Ready
 from calve.table.commit import load
+from calve.table.fence import read_progress
 from calve.writer.changes import Arrival
 from calve.writer.quarantine import SCHEMA, Origin, QuarantinePlan
 from calve.writer.settled import settled_stream
@@ -78,7 +78,7 @@ def check_not_there(config: SinkConfig, catalog: Catalog, where: Mapping[str, An
     by now would be in both tables. Where it was not committed, the rows are the run's to refuse."""
     beside = quarantine_config(config)
     try:
-        progress = read_progress(load(catalog, beside.identifier).metadata, beside.sink_id)
+        progress = read_progress(load(catalog, beside.identifier), beside.sink_id)
     except TableMissing:
         return
     if progress is not None and _since(progress, where) is not None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
-from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table import Table
 
 from calve.config.sink import SinkConfig
 from calve.model.errors import RolledBack, TableMissing, TableReplaced
@@ -22,10 +22,11 @@ from calve.runtime.coordinator import Coordinator
 from calve.runtime.first import check_first, wanted_table
 from calve.runtime.plan import EpochPlan, epoch_plan
 from calve.runtime.start import claim_table
-from calve.table.base import Base, read_progress
+from calve.table.base import Base
 from calve.table.commit import load
 from calve.table.create import check_table, create_table
 from calve.table.evolve import evolve
+from calve.table.fence import read_progress
 from calve.table.schema import to_arrow
 from calve.writer.changes import Arrival
 from calve.writer.nulls import required_and_nullable
@@ -82,27 +83,27 @@ def hold(
         check_table(table, wanted_table(config, pa.schema([])))
         evolve(table.metadata, arrival.rows.schema, allowed=config.schema_evolution)
 
-    def check(metadata: TableMetadata) -> None:
+    def check(table: Table) -> None:
         # On the table that is claimed, not on the one that was looked at before: another query may commit in
         # between, and then this one would write its rows a second time.
         if known is not None:
-            _check_known(config, metadata, known)
+            _check_known(config, table, known)
 
     coordinator = claim_table(config, catalog, clock, source=source, check=check)
     return Holding(config, coordinator, arrival.rows.schema)
 
 
-def _check_known(config: SinkConfig, metadata: TableMetadata, known: Known) -> None:
+def _check_known(config: SinkConfig, table: Table, known: Known) -> None:
     """Refuse a checkpoint that the table does not know, and a table that was replaced (case 29) or put back
     behind it (case 14)."""
-    if known.table not in (None, str(metadata.table_uuid)):
+    if known.table not in (None, str(table.metadata.table_uuid)):
         raise TableReplaced(
             f"the checkpoint was written for the table {known.table}, and {config.table_name} is "
-            f"{metadata.table_uuid} now",
+            f"{table.metadata.table_uuid} now",
             hint="The table was dropped and created again. Start with a new checkpoint, or bring the old "
             "table back.",
         )
-    progress = read_progress(metadata, config.sink_id)
+    progress = read_progress(table, config.sink_id)
     if progress is not None:
         check_checkpoint(progress, known.checkpoint, known.replaces)
     frontier = 0 if progress is None else progress.frontier

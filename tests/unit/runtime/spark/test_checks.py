@@ -26,8 +26,8 @@ from calve.runtime.spark.checks import (
     checkpoint_of,
     trigger_of,
 )
-from calve.table.base import read_progress
 from calve.table.catalogs import open_catalog
+from calve.table.fence import read_progress
 
 WATERMARK = {"spark.watermarkDelayMs": 10_000}
 
@@ -307,7 +307,7 @@ def test_a_table_that_fits_is_fine_and_is_not_claimed(lake):
     target(upsert(catalog=lake), PLAIN, lake)
     target(upsert(catalog=lake, schema_evolution=True), struct("id long", "a string", "b long"), lake)
     catalog = open_catalog(lake)
-    progress = read_progress(catalog.load_table("s.o").metadata, "s.o")
+    progress = read_progress(catalog.load_table("s.o"), "s.o")
     catalog.close()
     assert progress is not None
     assert progress.generation == 1, "only the sink that wrote it has claimed it"
