@@ -8,51 +8,27 @@ live snapshots name, P6 on progress, P7 on the store's counters.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from uuid import UUID
+from dataclasses import replace
 
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
+from calve.config.sink import FenceKind
 from calve.model.batch import Batch, batch_id
-from calve.model.progress import Progress, tag_name
-from tests.simulation.reader import ADDED, DATA_CONTENT, Manifest, Reader, Rows, last_sequence
+from calve.model.progress import Progress
+from tests.simulation.ledger import SINK, Ledger, Violation, note_of, progress_of
+from tests.simulation.listed import row_is_right, total_is_right
+from tests.simulation.reader import DATA_CONTENT, Reader, Rows, last_sequence
 from tests.simulation.source import Source
 from tests.simulation.store import SimStore
-
-SINK = "sim.table"
-
-
-class Violation(AssertionError):
-    """A promise was broken."""
-
-
-@dataclass(slots=True)
-class Ledger:
-    """What the checker knows of one table, for ever."""
-
-    parents: dict[int, int | None] = field(default_factory=dict)
-    stamps: dict[int | None, int] = field(default_factory=dict)
-    contents: dict[int, Rows] = field(default_factory=dict)
-    foreign: set[int] = field(default_factory=set)
-    """Snapshots with rows in them or below them that the sink did not write."""
-    batches: dict[UUID, UUID] = field(default_factory=dict)
-    """Who committed a batch."""
-    progress: Progress | None = None
-    commits: int = 0
-
-    def descends(self, main: int | None, committed: int | None) -> bool:
-        while main is not None and main != committed:
-            main = self.parents[main]
-        return committed is None or main == committed
 
 
 class Checker:
     """Holds the promises against one world."""
 
-    def __init__(self, store: SimStore, source: Source) -> None:
+    def __init__(self, store: SimStore, source: Source, fence: FenceKind) -> None:
         self.store = store
+        self.fence = fence
         self.source = source
         self.reader = Reader(store)
         self.ledger = Ledger()
@@ -74,7 +50,7 @@ class Checker:
         if not ours:
             for snapshot in added:
                 self._foreign(after, snapshot)
-        elif before.current_snapshot_id == after.current_snapshot_id:
+        elif self._is_claim(before, after, ours):
             self._claimed(before, after, ours)
         else:
             self._committed(before, after, ours)
@@ -115,49 +91,57 @@ class Checker:
                 f"P1: a foreign snapshot lost {dict(missing)}: is the simulation's rewrite right?"
             )
 
+    def _is_claim(self, before: TableMetadata, after: TableMetadata, ours: list[Snapshot]) -> bool:
+        if self.fence is FenceKind.TAG:
+            return before.current_snapshot_id == after.current_snapshot_id
+        return [_must(progress_of(one)).committed for one in ours] != [one.snapshot_id for one in ours]
+
     def _claimed(self, before: TableMetadata, after: TableMetadata, ours: list[Snapshot]) -> None:
         (snapshot,) = ours
         progress = _must(progress_of(snapshot))
         known = self.ledger.progress
-        tag = after.refs.get(tag_name(SINK))
+        noted = note_of(self.fence, before)
         if known is None:
             if self.ledger.commits or progress.frontier or progress.generation != 1:
                 raise Violation(f"P6: a first claim at frontier {progress.frontier}")
         else:
-            if tag_name(SINK) not in before.refs:
+            # A property cannot be required: a claim that was under way when it was removed puts it back.
+            if noted is None and (self.fence is FenceKind.TAG or progress.generation == 1):
                 if self.ledger.commits:
                     raise Violation("P6: a sink whose tag was gone began again")
                 known = replace(known, generation=0)
+            elif self.fence is FenceKind.MAIN:
+                self._follows(before, known)
             if (progress.frontier, progress.committed) != (known.frontier, known.committed):
                 raise Violation(f"P6: a claim moved progress from {known} to {progress}")
             if progress.generation != known.generation + 1:
                 raise Violation(f"P4: generation {progress.generation} follows {known.generation}")
-        if tag is not None:
-            self.ledger.progress = progress
-            held = before.refs.get(tag_name(SINK))
-            shown = (
-                before.current_snapshot_id if held is None else held.snapshot_id
-            )  # a first claim shows main
+        if note_of(self.fence, after) is not None:
+            self.ledger.progress, self.ledger.held = progress, snapshot.snapshot_id
+            # A first claim shows main; on main, every claim does.
+            on_main = noted is None or self.fence is FenceKind.MAIN
+            shown = before.current_snapshot_id if on_main else noted
             wanted = Counter() if shown is None else self._content(shown)
             rows = self.reader.rows(after, snapshot)
             if rows != wanted:
-                raise Violation(f"a claim changed what its tag shows: {dict(rows)} for {dict(wanted)}")
+                raise Violation(f"a claim changed rows: {dict(rows)} for {dict(wanted)}")
             self.ledger.contents[snapshot.snapshot_id] = rows
             if shown in self.ledger.foreign:
                 self.ledger.foreign.add(snapshot.snapshot_id)
+            self._manifests_are_right(after, snapshot)
+
+    def _follows(self, before: TableMetadata, known: Progress) -> None:
+        """Main descends from what the sink must not lose: its last commit; on main, also its last claim."""
+        root = known.committed if self.fence is FenceKind.TAG else self.ledger.held
+        if not self.ledger.descends(before.current_snapshot_id, root):
+            raise Violation(f"P6: built on a main that does not descend from {root}")
 
     def _committed(self, before: TableMetadata, after: TableMetadata, ours: list[Snapshot]) -> None:
         known = self.ledger.progress
         if known is None:
             raise Violation("P4: a commit without a claim")
-        if not self.ledger.descends(before.current_snapshot_id, known.committed):
-            raise Violation(f"P6: a commit on a main that does not descend from {known.committed}")
-        tag = after.refs.get(tag_name(SINK))
-        if (
-            after.current_snapshot_id != ours[-1].snapshot_id
-            or tag is None
-            or tag.snapshot_id != ours[-1].snapshot_id
-        ):
+        self._follows(before, known)
+        if {after.current_snapshot_id, note_of(self.fence, after)} != {ours[-1].snapshot_id}:
             raise Violation("main and the tag did not move together")
         parent = before.current_snapshot_id
         for snapshot in ours:
@@ -165,7 +149,7 @@ class Checker:
                 raise Violation(f"snapshot {snapshot.snapshot_id} does not follow {parent}")
             known = self._one_batch(after, snapshot, known)
             parent = snapshot.snapshot_id
-        self.ledger.progress = known
+        self.ledger.progress, self.ledger.held = known, ours[-1].snapshot_id
         self.ledger.commits += 1
 
     def _one_batch(self, after: TableMetadata, snapshot: Snapshot, known: Progress) -> Progress:
@@ -211,7 +195,7 @@ class Checker:
     def _manifests_are_right(self, after: TableMetadata, snapshot: Snapshot) -> None:
         manifests = self.reader.manifests(snapshot)
         for manifest in manifests:
-            _row_is_right(manifest)
+            row_is_right(manifest)
         files = [file for manifest in manifests for file in manifest.live]
         paths = Counter(file.path for file in files)
         if any(count > 1 for count in paths.values()):
@@ -220,10 +204,10 @@ class Checker:
             if not self.store.exists(file.path):
                 raise Violation(f"P5: {file.path} is named and not there")
         data = [file for file in files if file.content == DATA_CONTENT]
-        _total(snapshot, "total-data-files", len(data))
-        _total(snapshot, "total-delete-files", len(files) - len(data))
-        _total(snapshot, "total-records", sum(file.records for file in data))
-        _total(snapshot, "total-files-size", sum(file.bytes for file in files))
+        total_is_right(snapshot, "total-data-files", len(data))
+        total_is_right(snapshot, "total-delete-files", len(files) - len(data))
+        total_is_right(snapshot, "total-records", sum(file.records for file in data))
+        total_is_right(snapshot, "total-files-size", sum(file.bytes for file in files))
 
     def _content(self, snapshot_id: int | None) -> Rows:
         return Counter() if snapshot_id is None else self.ledger.contents[snapshot_id]
@@ -244,41 +228,9 @@ class Checker:
                         )
 
 
-def progress_of(snapshot: Snapshot) -> Progress | None:
-    """What a snapshot of the sink says; `None` for somebody else's."""
-    summary: Mapping[str, str] = {} if snapshot.summary is None else snapshot.summary.additional_properties
-    return Progress.from_summary(summary) if summary.get("calve.sink-id") == SINK else None
-
-
 def _must(progress: Progress | None) -> Progress:
     assert progress is not None
     return progress
-
-
-def _row_is_right(manifest: Manifest) -> None:
-    """A manifest list's row says what is in the manifest: readers skip manifests by it."""
-    row, files = manifest.row, manifest.files
-    for state, status in (("existing", 0), ("added", 1), ("deleted", 2)):
-        of_state = [file for file in files if file.status == status]
-        if (row[f"{state}_files_count"], row[f"{state}_rows_count"]) != (
-            len(of_state),
-            sum(f.records for f in of_state),
-        ):
-            raise Violation(f"{manifest.path} does not have {row[f'{state}_files_count']} {state} files")
-    live = manifest.live
-    if live and row["min_sequence_number"] > min(file.sequence for file in live):
-        raise Violation(f"{manifest.path} holds a file older than {row['min_sequence_number']}")
-    if any(file.status == ADDED and file.snapshot_id != row["added_snapshot_id"] for file in files):
-        raise Violation(f"{manifest.path} has a file that another snapshot added")
-    contents = {file.content == DATA_CONTENT for file in files}
-    if contents and contents != {row["content"] == 0}:
-        raise Violation(f"{manifest.path} has files of another content than {row['content']}")
-
-
-def _total(snapshot: Snapshot, name: str, count: int) -> None:
-    summary: Mapping[str, str] = {} if snapshot.summary is None else snapshot.summary.additional_properties
-    if int(summary.get(name, "-1")) != count:
-        raise Violation(f"snapshot {snapshot.snapshot_id} says {name} {summary.get(name)}, and has {count}")
 
 
 def _is_named(snapshot: Snapshot, before: TableMetadata, after: TableMetadata) -> bool:

@@ -20,6 +20,7 @@ from pyiceberg.table.update import (
     AddPartitionSpecUpdate,
     AddSchemaUpdate,
     AddSnapshotUpdate,
+    RemovePropertiesUpdate,
     RemoveSnapshotRefUpdate,
     SetCurrentSchemaUpdate,
     SetDefaultSpecUpdate,
@@ -28,10 +29,10 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.types import LongType, NestedField
 
-from calve.model.progress import tag_name
+from calve.model.progress import fence_property, tag_name
 from tests.simulation.catalog import SimCatalog
-from tests.simulation.checker import SINK
 from tests.simulation.encode import encode_list, encode_manifest, list_row
+from tests.simulation.ledger import SINK
 from tests.simulation.reader import (
     ADDED,
     DATA_CONTENT,
@@ -150,7 +151,12 @@ class Foreign:
         self._move_main(snapshot_id)
 
     def remove_tag(self) -> None:
-        self.catalog.apply((), (RemoveSnapshotRefUpdate(ref_name=tag_name(SINK)),))
+        """The sink's tag goes; or, on a catalog without tags, the property in its place."""
+        tag, note = tag_name(SINK), fence_property(SINK)
+        if note in self.metadata.properties:
+            self.catalog.apply((), (RemovePropertiesUpdate(removals=[note]),))
+        else:
+            self.catalog.apply((), (RemoveSnapshotRefUpdate(ref_name=tag),))
 
     # -- schema and spec --------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
+from calve.config.sink import FenceKind
 from calve.model.batch import Batch, batch_id
 from calve.model.errors import (
     AccessDenied,
@@ -28,8 +29,8 @@ from calve.model.errors import (
 )
 from calve.protocol.retry import RetryPolicy
 from calve.table.build import Ready
-from tests.simulation.checker import SINK, Violation
 from tests.simulation.faults import Crash
+from tests.simulation.ledger import SINK, Violation
 from tests.simulation.world import WatchedCoordinator, World
 
 
@@ -152,6 +153,7 @@ class Run:
     def _check_refusal(self, error: CalveError) -> None:
         """A run may stop only for a reason that is true."""
         world, ledger = self.world, self.world.checker.ledger
+        loses_tags = not world.setting.keeps_tags and world.setting.fence is FenceKind.TAG
         holder = None if ledger.progress is None else ledger.progress.writer
         true = {
             # A sink whose tag or table went before its first commit may begin again under a number that was
@@ -160,10 +162,10 @@ class Run:
             or world.met["tag removed"] + world.met["recreated"] > 0,
             RolledBack: world.met["rolled back"] > 0,
             # Where the catalog keeps no tags, a second run finds the mark of the first and no tag.
-            Diverged: world.met["tag removed"] + world.met["recreated"] > 0 or not world.setting.keeps_tags,
+            Diverged: world.met["tag removed"] + world.met["recreated"] > 0 or loses_tags,
             TableMissing: world.met["dropped"] > 0,
             TableReplaced: world.met["recreated"] > 0,
-            CatalogWithoutTags: not world.setting.keeps_tags or world.met["tag removed"] > 0,
+            CatalogWithoutTags: loses_tags or world.met["tag removed"] > 0,
             ForeignRows: world.met["foreign append"] > 0,
         }
         self._check(true.get(type(error), True), f"{self.name} stopped for no reason: {error}")

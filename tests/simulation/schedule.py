@@ -1,6 +1,6 @@
 """The schedule of a seed: who does what when, until the end; then the weather clears and all must be well.
 
-python -m tests.simulation.soak --seed 17        the schedule of one seed, step by step
+python -m tests.simulation.soak --seed 17 [--fence main]        the schedule of one seed, step by step
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from random import Random
 
 from pyiceberg.table.snapshots import Snapshot
 
+from calve.config.sink import FenceKind
 from calve.model.errors import Diverged, ForeignRows, RolledBack, TableError, TableMissing
 from tests.simulation.catalog import SimCatalog
-from tests.simulation.checker import Ledger, Violation
 from tests.simulation.faults import CLEARED, Weather
+from tests.simulation.ledger import Ledger, Violation, note_of, progress_of
 from tests.simulation.run import Run, State
 from tests.simulation.source import KEYS
 from tests.simulation.world import World
@@ -32,7 +33,7 @@ class SeedFailed(AssertionError):
         super().__init__(
             f"seed {seed}: {type(cause).__name__}: {cause}\n"
             f"  setting: {world.setting}\n  schedule:\n{steps}\n"
-            f"  replay: python -m tests.simulation.soak --seed {seed}"
+            f"  replay: python -m tests.simulation.soak --seed {seed} --fence {world.setting.fence}"
         )
         self.seed = seed
 
@@ -46,9 +47,10 @@ class Outcome:
     trace: tuple[str, ...]
 
 
-def run_seed(seed: int) -> Outcome:
-    """Play one seed to its end. Raises `SeedFailed` if a promise broke."""
-    world = World(seed, weather=Weather.drawn(Random(seed * 2 + 1)))
+def run_seed(seed: int, fence: FenceKind = FenceKind.TAG) -> Outcome:
+    """Play one seed to its end. Raises `SeedFailed` if a promise broke. The fence on main is played on a
+    catalog without tags."""
+    world = World(seed, weather=Weather.drawn(Random(seed * 2 + 1)), fence=fence)
     with _Reported(seed, world):
         Schedule(world).play()
     return Outcome(Counter(world.met), world.checker.snapshots_checked, tuple(world.trace))
@@ -194,7 +196,9 @@ class Schedule:
             self.world.foreign.restore_main(main)
 
     def _remove_tag(self) -> None:
-        if self._ledger.progress is not None:
+        # What is on main is the sink's only where a run has claimed on it.
+        on_main = self.world.setting.fence is FenceKind.MAIN
+        if self._ledger.progress is not None and (self._is_noted() or not on_main):
             self._note("tag removed", "the sink's tag is removed")
             self.world.foreign.remove_tag()
 
@@ -252,13 +256,18 @@ class Schedule:
         ledger = self._ledger
         if catalog.current is None:
             return TableMissing
-        if not catalog.keeps_tags:
+        on_main = self.world.setting.fence is FenceKind.MAIN
+        if not catalog.keeps_tags and not on_main:
             return TableError
         metadata = catalog.current.metadata
         if ledger.progress is None:
             return None
-        if f"calve-{ledger.progress.sink_id}" not in metadata.refs:
-            return Diverged
-        if not ledger.descends(metadata.current_snapshot_id, ledger.progress.committed):
-            return RolledBack
-        return None
+        if not self._is_noted():
+            # A claim that is still there, and no commit: a sink on main may begin, as nothing can be lost.
+            claims = any(progress_of(snapshot) for snapshot in metadata.snapshots)
+            return None if on_main and claims and not ledger.commits else Diverged
+        root = ledger.held if on_main else ledger.progress.committed
+        return None if ledger.descends(metadata.current_snapshot_id, root) else RolledBack
+
+    def _is_noted(self) -> bool:
+        return note_of(self.world.setting.fence, self.world.metadata) is not None

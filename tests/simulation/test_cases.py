@@ -26,8 +26,8 @@ from calve.model.errors import (
 )
 from calve.model.progress import tag_name
 from calve.protocol.judge import Verdict
-from tests.simulation.checker import SINK, Ledger
 from tests.simulation.faults import CommitFault, Crash, Fault, LoadFault, WriteFault
+from tests.simulation.ledger import SINK, Ledger
 from tests.simulation.run import Run
 from tests.simulation.worker import BY_SHARD, live_specs
 from tests.simulation.world import Setting, World

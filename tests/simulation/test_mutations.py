@@ -11,17 +11,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId
+from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID
 
+from calve.config.sink import FenceKind
 from calve.model.progress import tag_name
 from calve.protocol.judge import Intent, Look, Verdict, judge
 from calve.runtime import coordinator
 from calve.runtime.coordinator import Coordinator
 from calve.table import build, fence, lists, manifests, merge
 from calve.table.build import Builder
-from calve.table.fence import TagFence
+from calve.table.fence import MainFence, TagFence
 from calve.table.lineage import Lineage
-from tests.simulation.checker import SINK, Violation
+from tests.simulation.ledger import SINK, Violation
 from tests.simulation.schedule import SeedFailed, run_seed
 
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(600)]
@@ -152,6 +153,59 @@ def lost_tag_is_not_noticed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TagFence, "check_begin", lambda *_: None)
 
 
+# -- of the fence on main ------------------------------------------------------------------------------
+
+
+def no_main_requirement(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(fence, "_main_is", lambda metadata: AssertTableUUID(uuid=metadata.table_uuid))
+
+
+def progress_taken_from_the_tag(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(MainFence, "find", TagFence.find)
+
+
+def another_runs_claim_is_not_noticed(patch: pytest.MonkeyPatch) -> None:
+    """The run that was refused takes what moved main for somebody else's commit, and builds on it."""
+    patch.setattr(coordinator, "judge", lambda intent, look: judge(intent, replace(look, held=intent.held)))
+    base_is_not_judged_before_a_commit(patch)
+
+
+def main_may_go_back_behind_a_claim(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(MainFence, "root", TagFence.root)
+
+
+def older_metadata_files_are_not_read(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(fence, "look_up", lambda metadata, snapshot_id, _: metadata.snapshot_by_id(snapshot_id))
+
+
+def lost_property_is_not_noticed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(MainFence, "check_begin", lambda *_: None)
+
+
+def property_stays_behind(patch: pytest.MonkeyPatch) -> None:
+    """A commit that moves main and leaves the note of the sink's progress where it was."""
+    of_commit = MainFence.of_commit
+
+    def alone(self: MainFence, metadata: Any, held: int, snapshot_id: int) -> Any:
+        moves = of_commit(self, metadata, held, snapshot_id)
+        return replace(moves, updates=moves.updates[:1])
+
+    patch.setattr(MainFence, "of_commit", alone)
+
+
+ON_MAIN: tuple[Patch, ...] = (
+    no_main_requirement,
+    progress_taken_from_the_tag,
+    another_runs_claim_is_not_noticed,
+    main_may_go_back_behind_a_claim,
+    older_metadata_files_are_not_read,
+    lost_property_is_not_noticed,
+    property_stays_behind,
+    rolled_back_main_is_built_on,
+    unknown_taken_for_not_applied,
+    judge_without_landed,
+)
+
 MUTATIONS: tuple[Patch, ...] = (
     no_tag_requirement,
     unknown_taken_for_not_applied,
@@ -179,6 +233,16 @@ def test_code_that_is_broken_on_purpose_is_found_out(
     assert isinstance(failed.value.__cause__, Violation), failed.value
 
 
-def play(seeds: int) -> None:
+@pytest.mark.parametrize("mutation", ON_MAIN, ids=lambda mutation: mutation.__name__)
+def test_a_fence_on_main_that_is_broken_on_purpose_is_found_out(
+    mutation: Patch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutation(monkeypatch)
+    with pytest.raises(SeedFailed) as failed:
+        play(SEEDS_MAX, FenceKind.MAIN)
+    assert isinstance(failed.value.__cause__, Violation), failed.value
+
+
+def play(seeds: int, fence: FenceKind = FenceKind.TAG) -> None:
     for seed in range(seeds):
-        run_seed(seed)
+        run_seed(seed, fence)

@@ -11,19 +11,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 from uuid import UUID
 
 from pyiceberg.table.metadata import TableMetadata
 
+from calve.config.sink import FenceKind
 from calve.protocol.judge import Verdict
 from calve.runtime.coordinator import Coordinator
 from calve.runtime.hold import Identity
 from calve.table.build import Prepared
+from calve.table.fence import make_fence
 from tests.simulation.catalog import IDENTIFIER, SimCatalog
-from tests.simulation.checker import SINK, Checker
+from tests.simulation.checker import Checker
 from tests.simulation.faults import (
     CALM,
     CommitFault,
@@ -35,6 +37,7 @@ from tests.simulation.faults import (
     WriteFault,
 )
 from tests.simulation.foreign import Foreign
+from tests.simulation.ledger import SINK
 from tests.simulation.source import Source
 from tests.simulation.store import SimStore
 from tests.simulation.worker import BY_REGION, UNPARTITIONED, Worker, counter, table_schema
@@ -79,6 +82,7 @@ class Setting:
     horizon: int = 8
     properties: dict[str, str] = field(default_factory=dict)
     keeps_tags: bool = True
+    fence: FenceKind = FenceKind.TAG
 
     @classmethod
     def drawn(cls, random: Random) -> Setting:
@@ -98,10 +102,18 @@ class Setting:
 class World:
     """Everything of one seed."""
 
-    def __init__(self, seed: int, setting: Setting | None = None, weather: Weather = CALM) -> None:
+    def __init__(
+        self,
+        seed: int,
+        setting: Setting | None = None,
+        weather: Weather = CALM,
+        fence: FenceKind = FenceKind.TAG,
+    ) -> None:
         self.seed = seed
         self.random = Random(seed)
         self.setting = setting or Setting.drawn(self.random)
+        if fence is FenceKind.MAIN:
+            self.setting = replace(self.setting, fence=fence, keeps_tags=False)
         self.weather = weather
         self.script: dict[type[Any], list[Fault | None]] = {kind: [] for kind in _CRASHES}
         self._before: dict[type[Any], list[Callable[[], None]]] = {kind: [] for kind in _CRASHES}
@@ -112,7 +124,7 @@ class World:
         self.clock = SimClock(lambda: self.step("wait"))
         self.source = Source(self.random, self.setting.horizon, self.setting.moving)
         self.store = SimStore(self.draw)
-        self.checker = Checker(self.store, self.source)
+        self.checker = Checker(self.store, self.source, self.setting.fence)
         self.catalog = SimCatalog(
             self.store,
             self.random,
@@ -209,6 +221,7 @@ class WatchedCoordinator(Coordinator):
             IDENTITY,
             clock=world.clock,
             random=Random(world.random.getrandbits(64)),
+            fence=make_fence(world.setting.fence, SINK),
             **settings,
         )
         self._world = world

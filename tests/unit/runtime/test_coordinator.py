@@ -237,7 +237,7 @@ def test_a_refusal_names_the_table_and_the_next_step(
         source="epoch",
         committed=50,
     )
-    error = refusal(verdict, "sim.table", progress, lower=7)
+    error = refusal(verdict, "sim.table", progress, lower=7, root=50)
     assert type(error) is kind
     assert words in error.message
     assert "sim.table" in error.message
