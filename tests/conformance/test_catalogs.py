@@ -1,4 +1,5 @@
-"""One suite over every catalog: SQLite, in memory, PostgreSQL."""
+"""One suite over every catalog: SQLite, in memory, PostgreSQL; and one that keeps no tags, with the fence on
+main."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
 
 from calve import (
     CatalogError,
@@ -29,8 +31,9 @@ from calve.runtime.coordinator import Coordinator
 from calve.runtime.epoch import Epoch
 from calve.runtime.hold import Identity
 from calve.table.catalogs import open_catalog
-from calve.table.fence import read_progress
+from calve.table.fence import make_fence, read_progress
 from tests.support.sinks import NAME, MovableClock, commit
+from tests.support.tagless import tagless
 from tests.support.truth import ordered, rows_of, snapshots_of_main, summary_of
 
 ROWS = pa.table({"id": [1, 2], "v": ["a", "b"]})
@@ -45,6 +48,7 @@ class Backend:
     folder: Path
     uri: str | None = None
     shared: Catalog | None = None
+    fence: str = "tag"
     opened: list[Catalog] = field(default_factory=list)
 
     @property
@@ -56,6 +60,7 @@ class Backend:
             "equality.delete.columns": "id",
             "catalog.type": "memory" if self.uri is None else "sql",
             "warehouse": str(self.folder / "warehouse"),
+            "fence": self.fence,
         }
         return common if self.uri is None else common | {"catalog.uri": self.uri}
 
@@ -82,16 +87,27 @@ def server() -> Iterator[str]:
         yield uri
 
 
-@pytest.fixture(params=["sqlite", "memory", pytest.param("postgresql", marks=pytest.mark.servers)])
+@pytest.fixture(
+    params=[
+        "sqlite",
+        "sqlite, fence on main",
+        "without tags, fence on main",
+        "memory",
+        pytest.param("postgresql", marks=pytest.mark.servers),
+    ]
+)
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
     if request.param == "memory":
         made = Backend("memory", tmp_path)
         made.shared = open_catalog(SinkConfig.from_options(made.options).catalog)
-    elif request.param == "sqlite":
-        made = Backend("sqlite", tmp_path, f"sqlite:///{tmp_path}/catalog.db")
-    else:
+    elif request.param == "postgresql":
         made = Backend("postgresql", tmp_path, request.getfixturevalue("server"))
         _empty(made)
+    else:
+        fence = "main" if "main" in request.param else "tag"
+        made = Backend(request.param, tmp_path, f"sqlite:///{tmp_path}/catalog.db", fence=fence)
+        if "without tags" in request.param:
+            made.shared = tagless(open_catalog(SinkConfig.from_options(made.options).catalog))
     yield made
     for catalog in (*made.opened, *filter(None, [made.shared])):
         catalog.close()
@@ -110,6 +126,15 @@ def insert(backend: Backend, rows: pa.Table) -> None:
     table.append(rows.cast(table.schema().as_arrow()))
 
 
+def commits_of_main(table: Table) -> list[Snapshot]:
+    """The sinks' commits on main, oldest first: with the fence on main, claims are there as well."""
+    return [
+        snapshot
+        for snapshot in snapshots_of_main(table)
+        if summary_of(snapshot).get("calve.committed") == str(snapshot.snapshot_id)
+    ]
+
+
 # -- the suite -------------------------------------------------------------------------------------
 
 
@@ -125,7 +150,7 @@ def test_create_commit_close_and_go_on(backend: Backend) -> None:
     table = backend.load()
     assert rows_of(table) == ordered([{"id": 1, "v": "a"}, {"id": 2, "v": "B"}, {"id": 3, "v": "c"}])
     assert rows_of(table, first.snapshot_id) == ordered(ROWS.to_pylist())
-    assert [snapshot.snapshot_id for snapshot in snapshots_of_main(table)] == [
+    assert [snapshot.snapshot_id for snapshot in commits_of_main(table)] == [
         first.snapshot_id,
         second.snapshot_id,
     ]
@@ -181,7 +206,8 @@ def test_a_group_of_batches_is_one_commit(backend: Backend, tmp_path: Path) -> N
     with backend.sink() as sink:
         commit(sink, 0, ROWS)
     config = SinkConfig.from_options(backend.options)
-    coordinator = Coordinator(backend.catalog(), Identity(NAME, "ns.t", "epoch"))
+    fence = make_fence(config.fence, config.sink_id)
+    coordinator = Coordinator(backend.catalog(), Identity(NAME, "ns.t", "epoch"), fence=fence)
     coordinator.claim()
     batches = []
     for number in range(1, 6):
@@ -196,7 +222,7 @@ def test_a_group_of_batches_is_one_commit(backend: Backend, tmp_path: Path) -> N
     coordinator.commit(batches)
     table = backend.load()
     assert len(table.metadata.metadata_log) == before + 1
-    chain = snapshots_of_main(table)[1:]
+    chain = commits_of_main(table)[1:]
     assert [len(rows_of(table, snapshot.snapshot_id)) for snapshot in chain] == [3, 4, 5, 6, 7]
     assert [int(summary_of(snapshot)["calve.frontier"]) for snapshot in chain] == [2, 3, 4, 5, 6]
 
@@ -247,7 +273,7 @@ def _race(options: dict[str, object], start: Any, sink_id: str, epochs: int) -> 
 def test_two_processes_race_and_neither_loses_a_row(backend: Backend) -> None:
     """Cases 7 and 15: they make catalog, namespace and table at once, and commit at once."""
     if backend.shared is not None:
-        pytest.skip("a catalog in memory has one process")
+        pytest.skip("this catalog has one process")
     spawn = multiprocessing.get_context("spawn")
     start = spawn.Barrier(2)
     options = backend.options
@@ -259,7 +285,7 @@ def test_two_processes_race_and_neither_loses_a_row(backend: Backend) -> None:
     assert [racer.exitcode for racer in racers] == [0, 0]
     table = backend.load()
     assert rows_of(table) == ordered({"id": f"{n}{e}", "v": e} for n in ("one", "two") for e in range(3))
-    assert len(snapshots_of_main(table)) == 6
+    assert len(commits_of_main(table)) == 6
 
 
 # -- a catalog that is locked or away --------------------------------------------------------------

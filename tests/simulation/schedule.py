@@ -16,7 +16,7 @@ from calve.config.sink import FenceKind
 from calve.model.errors import Diverged, ForeignRows, RolledBack, TableError, TableMissing
 from tests.simulation.catalog import SimCatalog
 from tests.simulation.faults import CLEARED, Weather
-from tests.simulation.ledger import Ledger, Violation, note_of, progress_of
+from tests.simulation.ledger import Ledger, Violation, note_of
 from tests.simulation.run import Run, State
 from tests.simulation.source import KEYS
 from tests.simulation.world import World
@@ -263,9 +263,7 @@ class Schedule:
         if ledger.progress is None:
             return None
         if not self._is_noted():
-            # A claim that is still there, and no commit: a sink on main may begin, as nothing can be lost.
-            claims = any(progress_of(snapshot) for snapshot in metadata.snapshots)
-            return None if on_main and claims and not ledger.commits else Diverged
+            return Diverged
         root = ledger.held if on_main else ledger.progress.committed
         return None if ledger.descends(metadata.current_snapshot_id, root) else RolledBack
 

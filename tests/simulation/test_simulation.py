@@ -79,6 +79,11 @@ def test_seeds_that_failed_once_are_well(seed: int) -> None:
     run_seed(seed)
 
 
+@pytest.mark.parametrize("seed", [10504, 10731, 10887])
+def test_seeds_that_failed_once_with_the_fence_on_main_are_well(seed: int) -> None:
+    run_seed(seed, FenceKind.MAIN)
+
+
 @pytest.mark.parametrize("start", range(0, SEEDS, CHUNK))
 def test_every_promise_holds_whatever_the_world_does(start: int) -> None:
     """P1–P7, cases 3–4, 6, 9–10, 15–29, 33, 38, 40–43, 62 and 64, in every order that the seeds bring."""

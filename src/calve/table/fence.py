@@ -13,13 +13,15 @@ has overtaken can change nothing, whatever main does.
 `main` is for catalogs that lose tags. A claim is an empty snapshot on main, and every claim and commit writes
 its snapshot's id into the property `calve.fence.<sink id>`, in the same request. A run that was overtaken is
 refused because main moved; when it looks again, the property names another run's snapshot. A property cannot
-be required, so that all stands on main never coming back to an older snapshot: a rollback gives requests a
-second chance that were built on that snapshot and are still under way (docs/decisions/0018).
+be required. So a main that is rolled back would give a second chance to requests that were built on the very
+snapshot that it comes back to, and are still under way: these are refused for their sequence number alone, by
+catalogs that check it (docs/decisions/0018).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -39,7 +41,7 @@ from calve.config.sink import FenceKind
 from calve.model.errors import CalveError, CatalogWithoutTags, Diverged, TableDiffers
 from calve.model.progress import SINK_ID, Progress, claimed_property, fence_property, tag_name
 from calve.table.base import summary_texts
-from calve.table.lineage import Lineage, look_up, since, trace
+from calve.table.lineage import Lineage, known_ancestors, look_up, since, trace
 from calve.table.refs import AssertTag, move_main, move_tag
 
 
@@ -223,11 +225,12 @@ class MainFence(Fence):
             )
 
     def _only_claimed(self, metadata: TableMetadata) -> bool:
-        """Whether all that is known of the sink is a claim: a run with a tag leaves that to a catalog that
-        loses tags. A commit is younger than the first claim, so that expiry does not take it alone."""
-        every = [summary_texts(snapshot) for snapshot in metadata.snapshots]
-        ours = [Progress.from_summary(texts) for texts in every if texts.get(SINK_ID) == self.sink_id]
-        return bool(ours) and all(one.committed is None and one.frontier == 0 for one in ours)
+        """Whether all that is known of the sink is a claim beside main, as a run with a tag leaves it in a
+        catalog that loses tags. A claim on main proves nothing: commits on it may be rolled back and gone."""
+        texts = {snapshot.snapshot_id: summary_texts(snapshot) for snapshot in metadata.snapshots}
+        ours = {one: text for one, text in texts.items() if text.get(SINK_ID) == self.sink_id}
+        beside = ours.keys().isdisjoint(known_ancestors(metadata))
+        return bool(ours) and beside and not any(map(_has_committed, ours.values()))
 
     def not_kept(self, table_name: str) -> CalveError:
         return Diverged(
@@ -271,6 +274,11 @@ def read_progress(table: Table, sink_id: str) -> Progress | None:
     """What a table says of a sink, whichever fence that has (P6)."""
     held = make_fence(fence_kind(table.metadata, sink_id), sink_id).find(table)
     return None if held is None else held.progress
+
+
+def _has_committed(texts: Mapping[str, str]) -> bool:
+    progress = Progress.from_summary(texts)
+    return progress.committed is not None or progress.frontier > 0
 
 
 def _main_is(metadata: TableMetadata) -> TableRequirement:

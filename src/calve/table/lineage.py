@@ -52,6 +52,17 @@ def since(metadata: TableMetadata, start: int | None, io: FileIO) -> Lineage:
     return Lineage(descends=True, foreign=_walk(main, {start}, _Chain(metadata, io)).foreign)
 
 
+def known_ancestors(metadata: TableMetadata) -> frozenset[int]:
+    """Main and its ancestors, as far as the current metadata has them."""
+    found: set[int] = set()
+    current = metadata.current_snapshot()
+    while current is not None and current.snapshot_id not in found:
+        found.add(current.snapshot_id)
+        parent = current.parent_snapshot_id
+        current = None if parent is None else metadata.snapshot_by_id(parent)
+    return frozenset(found)
+
+
 def look_up(metadata: TableMetadata, snapshot_id: int, io: FileIO) -> Snapshot | None:
     """A snapshot, also one that is expired and stands only in an older metadata file that is still there."""
     return _Chain(metadata, io).find(snapshot_id)
