@@ -22,12 +22,12 @@ from calve.runtime.health import Health
 from calve.store import local_path
 from tests.support.lake import NAMESPACE, Lake
 from tests.support.scene import Scene, call
-from tests.support.variants import GLOBAL, SCOPED, UNPARTITIONED
+from tests.support.variants import GLOBAL, ON_MAIN, SCOPED, UNPARTITIONED
 from tests.support.workload import Variant
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")]
 
-SHAPES = (UNPARTITIONED, SCOPED, GLOBAL)
+SHAPES = (UNPARTITIONED, SCOPED, GLOBAL, ON_MAIN)
 DAY_SECONDS = 24 * 3600
 
 Action = Callable[[Any, str], None]

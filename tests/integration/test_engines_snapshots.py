@@ -21,7 +21,7 @@ from tests.support.readers import (
     read_snapshot,
     rows_of,
 )
-from tests.support.variants import UNPARTITIONED, VARIANTS
+from tests.support.variants import ON_MAIN, UNPARTITIONED, VARIANTS
 from tests.support.workload import INSERT_WORDS, OP, Column, Variant, table_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
@@ -86,6 +86,31 @@ def test_duckdb_sees_the_truth_of_every_epoch_in_its_snapshot(
     if "duckdb" in variant.blind:
         pytest.skip(variant.blind["duckdb"])
     check_every_snapshot(duckdb, lake, table, published)
+
+
+@pytest.fixture(scope="module")
+def claimed(lake: Lake) -> tuple[str, list[Published]]:
+    """A table whose main is at a claim, which is empty and on top of the last epoch."""
+    *_, last = pour(lake, "claimed", ON_MAIN)
+    lake.sink("claimed", ON_MAIN).open().close()
+    claim = lake.head("claimed")
+    assert claim.parent_snapshot_id == last.snapshot_id
+    return "claimed", [replace(last, snapshot_id=claim.snapshot_id)]
+
+
+@pytest.mark.spark
+def test_spark_reads_a_claim_on_main_as_the_rows_below_it(
+    lake: Lake, claimed: tuple[str, list[Published]], spark: Any
+):
+    check_every_snapshot(SparkReader(spark), lake, *claimed)
+
+
+@pytest.mark.engines
+def test_sail_and_duckdb_read_a_claim_on_main_as_the_rows_below_it(
+    lake: Lake, claimed: tuple[str, list[Published]], sail: SailReader, duckdb: DuckReader
+):
+    for reader in (sail, duckdb):
+        check_every_snapshot(reader, lake, *claimed)
 
 
 @pytest.mark.engines

@@ -263,6 +263,8 @@ class Flow:
         for snapshot in snapshots_of_main(self.load()):
             summary = summary_of(snapshot)
             bounds = int(summary["calve.lower"]), int(summary["calve.frontier"])
+            if summary.get("calve.committed") != str(snapshot.snapshot_id):
+                continue  # a claim, with the fence on main
             found.append(Shown(snapshot.snapshot_id, *bounds, summary))
         return found
 

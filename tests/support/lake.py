@@ -18,7 +18,8 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from calve import IcebergSink
-from calve.model.progress import Progress, default_sink_id, tag_name
+from calve.model.progress import Progress, default_sink_id, fence_property, tag_name
+from calve.table.fence import read_progress
 from tests.support.workload import Epoch, Variant
 
 NAMESPACE = "ns"
@@ -86,9 +87,12 @@ class Lake:
 
     def progress(self, table: str) -> Progress:
         """What the table remembers of its sink."""
-        metadata = self.load(table).metadata
-        ref = metadata.refs[tag_name(default_sink_id((NAMESPACE,), table))]
-        snapshot = metadata.snapshot_by_id(ref.snapshot_id)
+        loaded, sink_id = self.load(table), default_sink_id((NAMESPACE,), table)
+        if fence_property(sink_id) in loaded.properties:
+            progress = read_progress(loaded, sink_id)  # which may be in an older metadata file
+            assert progress is not None
+            return progress
+        snapshot = loaded.snapshot_by_id(loaded.metadata.refs[tag_name(sink_id)].snapshot_id)
         assert snapshot is not None
         assert snapshot.summary is not None
         return Progress.from_summary(snapshot.summary.additional_properties)

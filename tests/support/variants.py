@@ -97,6 +97,7 @@ def _by(partition: str, **options: str) -> dict[str, object]:
 UNPARTITIONED = _upsert("unpartitioned", ("id",))
 SCOPED = _upsert("scoped", ("region", "id"), _columns(required(REGION)), options=_by("region"))
 GLOBAL = _upsert("global", ("id",), options=_by("region"), epochs=6)
+ON_MAIN = _upsert("fence on main", ("id",), options={"fence": "main"}, epochs=6)
 
 _STRUCT = pa.struct(
     [
@@ -269,4 +270,14 @@ VARIANTS: tuple[Variant, ...] = (
     ),
 )
 
-__all__ = ["GLOBAL", "LEDGER", "PREFIX", "SCOPED", "TRUNCATED", "UNPARTITIONED", "VARIANTS", "required"]
+__all__ = [
+    "GLOBAL",
+    "LEDGER",
+    "ON_MAIN",
+    "PREFIX",
+    "SCOPED",
+    "TRUNCATED",
+    "UNPARTITIONED",
+    "VARIANTS",
+    "required",
+]
