@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from pyiceberg.catalog import Catalog
+from pyiceberg.table import Table
 
 from calve.config.sink import Delivery, ForeignRows, SinkConfig
 from calve.protocol.retry import RetryPolicy
@@ -50,6 +51,13 @@ def claim_table(
         progress.frontier,
     )
     return coordinator
+
+
+def check_fence(config: SinkConfig, table: Table) -> None:
+    """Refuse a sink that was begun with another fence, or whose progress is lost. Nothing is claimed."""
+    fence = make_fence(config.fence, config.sink_id)
+    if fence.find(table) is None:
+        fence.check_begin(config.table_name, table.metadata)
 
 
 def kind_of(config: SinkConfig) -> str:

@@ -96,26 +96,32 @@ class Lake:
         table.maintenance.expire_snapshots().by_ids(gone).commit()
 
 
-@pytest.fixture(params=["tags are lost", "tags are kept"])
+@pytest.fixture(
+    params=["tags are lost", "tags are kept", pytest.param("iceberg-rest", marks=pytest.mark.servers)]
+)
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lake]:
     """Any catalog: the fence on main does not rely on one without tags."""
-    yield from _made(tmp_path, loses_tags=request.param == "tags are lost")
+    if request.param != "iceberg-rest":
+        yield from _made({"warehouse": str(tmp_path / "w")}, loses_tags=request.param == "tags are lost")
+        return
+    for made in _made({"uri": request.getfixturevalue("iceberg_rest").uri}, loses_tags=True):
+        if made.catalog.table_exists(NAME):
+            made.catalog.drop_table(NAME)
+        yield made
 
 
 @pytest.fixture
 def without_tags(tmp_path: Path) -> Iterator[Lake]:
-    yield from _made(tmp_path, loses_tags=True)
+    yield from _made({"warehouse": str(tmp_path / "w")}, loses_tags=True)
 
 
 @pytest.fixture
 def with_tags(tmp_path: Path) -> Iterator[Lake]:
-    yield from _made(tmp_path, loses_tags=False)
+    yield from _made({"warehouse": str(tmp_path / "w")}, loses_tags=False)
 
 
-def _made(folder: Path, *, loses_tags: bool) -> Iterator[Lake]:
-    config = SinkConfig(
-        namespace="ns", table="t", mode="upsert", key="id", catalog={"warehouse": str(folder / "w")}
-    )
+def _made(place: dict[str, str], *, loses_tags: bool) -> Iterator[Lake]:
+    config = SinkConfig(namespace="ns", table="t", mode="upsert", key="id", catalog=place)
     catalog = open_catalog(config.catalog)
     yield Lake(config, tagless(catalog) if loses_tags else catalog)
     catalog.close()
@@ -174,7 +180,7 @@ def test_of_two_claims_on_one_main_the_second_is_refused(lake: Lake) -> None:
 
 
 def test_of_two_first_claims_the_second_is_refused(lake: Lake) -> None:
-    lake.catalog.create_namespace("ns")
+    lake.catalog.create_namespace_if_not_exists("ns")
     table = lake.catalog.create_table(NAME, pa.schema([("id", pa.int64())]))
     attempts = []
     for number in (1, 2):
@@ -351,7 +357,7 @@ def test_a_request_from_before_a_rollback_is_refused_for_its_sequence_number(lak
     with lake.sink():
         pass
     lake.roll_back_to(parent)
-    with pytest.raises(ValueError, match="older than last sequence number"):
+    with pytest.raises((ValueError, CommitFailedException), match="older than last sequence number"):
         lake.catalog.commit_table(lake.load(), late.requirements, late.updates)
 
 
@@ -402,6 +408,28 @@ def test_a_sink_on_main_does_not_go_on_with_a_tag(lake: Lake) -> None:
     with pytest.raises(TableDiffers, match="begun with fence = 'main'"):
         lake.sink("tag").open()
     assert lake.load().metadata == before
+
+
+def test_a_person_takes_a_sink_from_a_tag_to_main_and_back(with_tags: Lake) -> None:
+    """As decision 0018 says; what is left of the other fence does not matter."""
+    with with_tags.sink("tag") as sink:
+        commit(sink, 0, ROWS)
+    older = with_tags.sink("tag").open()
+    progress = read_progress(with_tags.load(), SINK)
+    assert progress is not None
+    with_tags.note(progress.committed)
+    with_tags.apply(RemoveSnapshotRefUpdate(ref_name=tag_name(SINK)))
+    with with_tags.sink() as sink:
+        commit(sink, 1, MORE)
+        with pytest.raises(Diverged):
+            commit(older, 1, MORE)
+        held = int(with_tags.noted() or 0)
+    with_tags.load().manage_snapshots().create_tag(held, tag_name(SINK)).commit()
+    with_tags.apply(RemovePropertiesUpdate(removals=[fence_property(SINK)]))
+    with with_tags.sink("tag") as sink:
+        assert sink.frontier() == 2
+        commit(sink, 2, pa.table({"id": [4], "v": ["d"]}))
+    assert len(rows_of(with_tags.load())) == 4
 
 
 def test_a_tag_that_comes_beside_a_claim_on_main_stops_the_run_on_main(with_tags: Lake) -> None:

@@ -33,7 +33,7 @@ from calve.runtime.first import check_first, wanted_table
 from calve.runtime.spark.frame import Clockwork
 from calve.runtime.spark.run import arrival_of
 from calve.runtime.spark.ship import is_local
-from calve.runtime.start import kind_of
+from calve.runtime.start import check_fence, kind_of
 from calve.store import check_location
 from calve.store.reach import reach
 from calve.table.commit import load
@@ -283,6 +283,7 @@ def check_target(sink: SinkConfig, arrival: Arrival, catalog: Catalog) -> str:
     reach(data_location(table.metadata), access_of(table.io))
     check_table(table, wanted_table(sink, pa.schema([])))
     _check_kind(sink, table.metadata.properties.get(claimed_property(sink.sink_id)))
+    check_fence(sink, table)
     evolve(table.metadata, arrival.rows.schema, allowed=sink.schema_evolution)
     return table.location()
 

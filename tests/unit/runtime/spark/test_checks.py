@@ -325,6 +325,8 @@ def test_a_table_that_fits_is_fine_and_is_not_claimed(lake):
             TableDiffers,
             "upsert (id), and is now asked to be append",
         ),
+        ({}, append(fence="main"), PLAIN, TableDiffers, "was begun with a tag"),
+        ({"fence": "main"}, append(), PLAIN, TableDiffers, "was begun with fence = 'main'"),
         ({}, append(partition="id"), PLAIN, TableDiffers, "partition"),
         ({}, append(sort="id"), PLAIN, TableDiffers, "sort order"),
         ({}, append(location="/elsewhere"), PLAIN, TableDiffers, "location"),
