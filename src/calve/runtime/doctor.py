@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -21,6 +22,7 @@ import pyarrow as pa
 from pyiceberg.catalog import Catalog, MetastoreCatalog
 from pyiceberg.exceptions import NoSuchTableError, RESTError
 from pyiceberg.table import Table
+from pyiceberg.table.update import AddSnapshotUpdate
 
 from calve.config.catalog import CatalogConfig
 from calve.config.sink import SinkConfig
@@ -232,6 +234,10 @@ class _Visit:
                 hint="A catalog must take the first and refuse the second, or runs overwrite one another. "
                 "Use another catalog, or look at what stands between it and this machine.",
             )
+        for update in second[1].updates:
+            if isinstance(update, AddSnapshotUpdate):
+                with suppress(StoreError, AccessDenied):  # nobody will ever name it, and it harms nobody
+                    base.io.delete(update.snapshot.manifest_list)
         return _Found("of two commits on one base, one was taken and one refused")
 
     def _claim_attempt(self, base: Base, fence: Fence) -> tuple[Base, Attempt]:
