@@ -43,7 +43,11 @@ def open_bucket(bucket: str, access: Access) -> Any:
             "s3.secret-access-key.",
         )
     endpoint = access.get("s3.endpoint")
-    config: dict[str, Any] = {"region": access.get("s3.region", "client.region"), **encryption(access)}
+    config: dict[str, Any] = {
+        "region": access.get("s3.region", "client.region"),
+        "disable_bulk_delete": True,  # one object at a time, which every store knows
+        **encryption(access),
+    }
     path_style = access.get("s3.path-style-access")
     virtual = endpoint is None and "." not in bucket if path_style is None else path_style.lower() != "true"
     virtual = access.is_on("s3.force-virtual-addressing", default=virtual)

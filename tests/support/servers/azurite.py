@@ -9,6 +9,7 @@ import base64
 import email.utils
 import hmac
 import shutil
+from pathlib import Path
 from typing import ClassVar
 
 from tests.support.servers.process import ROOT, Server, ServerError, ask, free_ports
@@ -22,14 +23,16 @@ _MAIN = ROOT / ".npm" / "node_modules" / "azurite" / "dist" / "src" / "blob" / "
 class Azurite(Server):
     name: ClassVar[str] = "azurite"
 
-    def __init__(self) -> None:
+    def __init__(self, tls: tuple[Path, Path] | None = None) -> None:
+        """With a certificate and its key it speaks HTTPS, and takes identities too."""
         super().__init__()
+        self._tls = tls
         (self._port,) = free_ports(1)
 
     @property
     def uri(self) -> str:
         """The endpoint, the account as the first part of its path."""
-        return f"http://{self.host}:{self._port}/{ACCOUNT}"
+        return f"{'https' if self._tls else 'http'}://{self.host}:{self._port}/{ACCOUNT}"
 
     def command(self) -> list[str]:
         node = shutil.which("node")
@@ -38,6 +41,8 @@ class Azurite(Server):
         if not _MAIN.exists():
             raise ServerError("azurite is not there: run `make npm`")
         place = [f"--blobHost={self.host}", f"--blobPort={self._port}", f"--location={self.folder / 'data'}"]
+        if self._tls is not None:
+            place += [f"--cert={self._tls[0]}", f"--key={self._tls[1]}", "--oauth=basic"]
         return [node, str(_MAIN), *place, "--silent", "--disableTelemetry", "--skipApiVersionCheck"]
 
     def environment(self) -> dict[str, str]:

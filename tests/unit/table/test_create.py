@@ -89,7 +89,7 @@ def test_a_relative_warehouse_is_made_absolute(tmp_path: Path, monkeypatch) -> N
 
 
 def test_a_warehouse_that_is_not_local_is_left_to_the_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("calve.table.create.check_location", lambda _: None)  # as if there were a store
+    monkeypatch.setattr("calve.table.create.reach", lambda *_: None)  # as if there were a store
     asked: list[str | None] = []
 
     class Asked(SqlCatalog):
