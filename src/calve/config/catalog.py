@@ -168,16 +168,31 @@ class CatalogConfig(Settings):
 def complete(data: Mapping[str, Any]) -> dict[str, Any]:
     """What was said of a catalog, with type, uri and warehouse where they follow from the rest."""
     done = {name: value for name, value in data.items() if value is not None}
-    uri = done.get("uri")
     if isinstance(done.get("type"), str):
         done["type"] = done["type"].strip().lower()
-    elif "type" not in done:
+    if done.get("type") == CatalogType.HIVE:
+        _take_thrift_uri(done)
+    uri = done.get("uri")
+    if "type" not in done:
         done["type"] = CatalogType.SQL if uri is None or _is_sql(uri) else CatalogType.REST
     if uri is None and done["type"] in (CatalogType.SQL, CatalogType.MEMORY):
         warehouse = done.setdefault("warehouse", DEFAULT_WAREHOUSE)
         if done["type"] == CatalogType.SQL and isinstance(warehouse, str):
             done["uri"] = embedded_uri(check_place(warehouse, "warehouse"))
     return done
+
+
+def _take_thrift_uri(done: dict[str, Any]) -> None:
+    """Let the property `thrift_uri` stand for the uri of a Hive metastore, where no other is given."""
+    properties = done.get("properties")
+    thrift = properties.get("thrift_uri") if isinstance(properties, Mapping) else None
+    if thrift is None:
+        return
+    if _plain(done.setdefault("uri", thrift)) != _plain(thrift):
+        raise ConfigError(
+            "'catalog.uri' and 'catalog.prop.thrift_uri' name two metastores",
+            hint="Leave one of the two out. Servers of one metastore are written with commas between.",
+        )
 
 
 def embedded_uri(warehouse: str) -> str:
@@ -210,8 +225,12 @@ def _is_local(warehouse: str) -> bool:
     return _scheme(warehouse) in ("", "file") and "?" not in warehouse
 
 
+def _plain(value: object) -> object:
+    return value.reveal() if isinstance(value, Hidden) else value
+
+
 def _is_sql(uri: object) -> bool:
-    text = uri.reveal() if isinstance(uri, Hidden) else uri
+    text = _plain(uri)
     return isinstance(text, str) and _scheme(text).partition("+")[0] in ("sqlite", "postgresql", "postgres")
 
 

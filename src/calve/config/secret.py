@@ -30,8 +30,8 @@ V = TypeVar("V")
 _HARMLESS = frozenset({
     "anonymous", "aws-endpoint", "aws-endpoint-url", "aws-region", "connect-timeout", "echo", "endpoint",
     "endpoint-url", "force-virtual-addressing", "init-catalog-tables", "path-style-access", "pool-pre-ping",
-    "prefix", "py-io-impl", "region", "request-timeout", "role-arn", "role-session-name", "scope", "signer",
-    "ssl", "sslmode", "thrift-uri", "timeout",
+    "prefix", "profile-name", "py-io-impl", "region", "request-timeout", "role-arn", "role-session-name",
+    "scope", "signer", "ssl", "sslmode", "thrift-uri", "timeout",
 })
 _HARMLESS_IN_URI = frozenset({
     "application_name", "charset", "connect_timeout", "mode", "ref", "region", "ssl", "sslmode", "timeout",

@@ -57,6 +57,7 @@ def test_an_embedded_catalog_needs_a_local_folder(warehouse):
         ({"type": "glue", "warehouse": "s3://b/w"}, "glue"),
         ({"type": "glue", "uri": "arn:aws:glue:eu-west-1:1:catalog", "warehouse": "s3://b/w"}, "glue"),
         ({"type": "hive", "uri": "thrift://host:9083", "warehouse": "s3://b/w"}, "hive"),
+        ({"type": "hive", "properties": {"thrift_uri": "thrift://host:9083"}, "warehouse": "w"}, "hive"),
         ({"type": None, "uri": None}, "sql"),
     ],
 )
@@ -85,6 +86,18 @@ def test_all_that_a_catalog_lacks_is_named(said, lacking):
     with pytest.raises(ConfigError) as refused:
         CatalogConfig(**said)
     assert refused.value.message.endswith(f"lacks {lacking}")
+
+
+def test_a_thrift_uri_is_the_uri_of_a_hive_metastore():
+    said = {"type": "hive", "properties": {"thrift_uri": "thrift://host:9083"}, "warehouse": "w"}
+    catalog = CatalogConfig(**said)
+    assert catalog.reveal()["uri"] == "thrift://host:9083"
+    assert catalog.replace(warehouse="v").uri == catalog.uri
+    assert CatalogConfig(**said, uri="thrift://host:9083") == catalog
+    with pytest.raises(ConfigError, match="two metastores"):
+        CatalogConfig(**said, uri="thrift://other:9083")
+    with pytest.raises(ConfigError, match="cannot stand at http"):
+        CatalogConfig(type="hive", properties={"thrift_uri": "http://host"}, warehouse="w")
 
 
 @pytest.mark.parametrize("version", ["v1", "v2", "v2/"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 
 from pyiceberg.catalog import Catalog
 
@@ -10,7 +12,23 @@ from calve.config.catalog import CatalogConfig, CatalogType
 from calve.model.errors import ConfigError
 from calve.table.catalogs import memory, rest, s3tables, sql
 
+
+def _with_extra(module: str, extra: str, config: CatalogConfig) -> Catalog:
+    """A door whose library not everybody has installed."""
+    try:
+        door = import_module(f"{__name__}.{module}")
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"a {config.type} catalog needs a package that is not installed: {error.name}",
+            hint=f"pip install 'calve[{extra}]'.",
+        ) from None
+    opened: Catalog = door.open_catalog(config)
+    return opened
+
+
 _DOORS: dict[CatalogType, Callable[[CatalogConfig], Catalog]] = {
+    CatalogType.GLUE: partial(_with_extra, "glue", "aws"),
+    CatalogType.HIVE: partial(_with_extra, "hive", "hive"),
     CatalogType.SQL: sql.open_catalog,
     CatalogType.MEMORY: memory.open_catalog,
     CatalogType.REST: rest.open_catalog,
@@ -20,11 +38,4 @@ _DOORS: dict[CatalogType, Callable[[CatalogConfig], Catalog]] = {
 
 def open_catalog(config: CatalogConfig) -> Catalog:
     """The catalog that a configuration names."""
-    door = _DOORS.get(config.type)
-    if door is None:
-        raise ConfigError(
-            f"catalogs of type '{config.type}' cannot be opened by this release",
-            hint=f"It opens: {', '.join(sorted(_DOORS))}. "
-            "Leave type and uri out for SQLite in a local folder.",
-        )
-    return door(config)
+    return _DOORS[config.type](config)
