@@ -62,7 +62,7 @@ def sts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, list[str]]]]
         calls: list[dict[str, list[str]]] = []  # noqa: RUF012
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         monkeypatch.setenv("AWS_ENDPOINT_URL_STS", f"http://127.0.0.1:{server.server_port}")
         yield Handler.calls

@@ -16,7 +16,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from hive_metastore.ThriftHiveMetastore import Client
-from hive_metastore.ttypes import CheckLockRequest, LockResponse, LockState, ShowLocksRequest
+from hive_metastore.ttypes import CheckLockRequest, LockResponse, LockState, MetaException, ShowLocksRequest
 from pyiceberg.catalog import LOCATION, URI, WAREHOUSE_LOCATION, Catalog
 from pyiceberg.catalog.hive import (
     HIVE_KERBEROS_AUTH,
@@ -24,14 +24,19 @@ from pyiceberg.catalog.hive import (
     HIVE_KERBEROS_SERVICE_NAME_DEFAULT,
     HiveCatalog,
 )
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+)
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from pyiceberg.utils.properties import property_as_bool
 from thrift.Thrift import TException
 
 from calve.config.catalog import CatalogConfig
 from calve.config.secret import Secrets
-from calve.model.errors import CatalogError, ConfigError
+from calve.model.errors import BadName, CatalogError, ConfigError
 from calve.table.catalogs import hive_errors
 from calve.table.catalogs.calls import Metastore, translating
 from calve.table.catalogs.hive_client import REQUEST_S, Connection
@@ -39,6 +44,8 @@ from calve.table.catalogs.properties import file_properties
 
 LOCK_WAIT: Final = "hive.lock-wait"
 REQUEST_TIMEOUT: Final = "hive.request-timeout"
+_KEEP: Final = ".calve"
+_NAME_MAX: Final = 128
 _LOCK_WAIT_S: Final = 330.0
 _OPENING_S: Final = 5.0
 _TELLS_S: Final = 5.0
@@ -81,14 +88,46 @@ class Hive(Metastore, HiveCatalog):
             properties, _uris(properties[URI]), _seconds(properties, REQUEST_TIMEOUT, REQUEST_S)
         )
 
+    @staticmethod
+    def identifier_to_database_and_table(
+        identifier: str | Identifier,
+        err: type[ValueError] | type[NoSuchTableError] | type[NoSuchNamespaceError] = ValueError,
+    ) -> tuple[str, str]:
+        names = Metastore.identifier_to_database_and_table(identifier, err)
+        # The metastore takes such a table, and then has no room for its name among the locks.
+        if any(len(name) > _NAME_MAX for name in names):
+            raise BadName(
+                f"{'.'.join(names)} is longer than a Hive metastore can lock",
+                hint=f"Names of databases and tables have at most {_NAME_MAX} characters there.",
+            )
+        return names
+
     def as_known(self, error: Exception) -> Exception:
         return hive_errors.as_known(error, self._secrets)
 
     def create_namespace(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
-        # Left alone, the metastore would put the database into a warehouse of its own.
+        """Create a database, in our warehouse: left alone, the metastore would take one of its own."""
         name = self.identifier_to_database(namespace)
-        place = {LOCATION: f"{self.properties[WAREHOUSE_LOCATION].rstrip('/')}/{name}"}
-        super().create_namespace(namespace, place | dict(properties))
+        place = properties.get(LOCATION) or f"{self.properties[WAREHOUSE_LOCATION].rstrip('/')}/{name}"
+        self._keep(place)
+        try:
+            super().create_namespace(namespace, {**properties, LOCATION: place})
+        except MetaException as error:
+            # Of two that make it at once, one is told of a failure inside.
+            if self.namespace_exists(namespace):
+                raise NamespaceAlreadyExistsError(f"{name} exists") from error
+            raise
+
+    def _keep(self, folder: str) -> None:
+        """Make the folder of a database.
+
+        Of two that create one database at once, one fails, and the metastore then deletes the folder that it
+        made for that one, with the first table of the other in it (seen with 2.3.10). A folder that was there
+        before is left alone.
+        """
+        file = self._load_file_io(location=folder).new_output(f"{folder}/{_KEEP}")
+        with file.create(overwrite=True) as stream:
+            stream.write(b"")
 
     def _wait_for_lock(
         self, database_name: str, table_name: str, lockid: int, open_client: Client

@@ -93,7 +93,7 @@ def serving() -> Iterator[Serving]:
     def serve(**answers: tuple[int, Any]) -> tuple[FakeGlue, str]:
         fake = FakeGlue(answers)
         server = ThreadingHTTPServer(("127.0.0.1", 0), fake.handler())
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         servers.append((server, thread))
         return fake, f"http://127.0.0.1:{server.server_port}"
