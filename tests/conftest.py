@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from tests.support.readers import DuckReader, Reader, SailReader
     from tests.support.servers.azurite import Azurite
     from tests.support.servers.gcs import GoogleStorage
+    from tests.support.servers.hive import Hive
     from tests.support.servers.iceberg_rest import IcebergRest
+    from tests.support.servers.ministack import Ministack
     from tests.support.servers.moto import Moto
     from tests.support.servers.seaweedfs import SeaweedFS
 
@@ -113,6 +115,23 @@ def moto() -> Iterator[Moto]:
     from tests.support.servers.moto import Moto
 
     with Moto() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def ministack() -> Iterator[Ministack]:
+    from tests.support.servers.ministack import Ministack
+
+    with Ministack() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def metastore() -> Iterator[Hive]:
+    """A Hive metastore that drops the lock of a silent owner after four seconds."""
+    from tests.support.servers.hive import Hive
+
+    with Hive(lock_timeout_s=4) as server:
         yield server
 
 

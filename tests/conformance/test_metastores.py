@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from calve.model.errors import BadName
 from calve.table.catalogs import hive, hive_client, open_catalog
 from tests.support.servers.hive import Hive
 from tests.support.servers.ministack import LOGIN, Ministack
+from tests.support.servers.seaweedfs import BUCKET, KEY, SECRET, SeaweedFS
 from tests.support.sinks import commit
 from tests.support.truth import ordered, rows_of, snapshots_of_main
 
@@ -57,18 +57,6 @@ class Place:
 
     def rows(self) -> list[dict[str, Any]]:
         return rows_of(self.catalog().load_table((self.namespace, "t")))
-
-
-@pytest.fixture(scope="session")
-def metastore() -> Iterator[Hive]:
-    with Hive(lock_timeout_s=4) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def ministack() -> Iterator[Ministack]:
-    with Ministack() as server:
-        yield server
 
 
 @pytest.fixture(params=["metastore", "ministack"])
@@ -274,6 +262,25 @@ def test_a_unicode_name_goes_through_glue(at_glue: Place) -> None:
         commit(sink, 0, ROWS)
     table = at_glue.catalog().load_table((at_glue.namespace, "größe"))
     assert rows_of(table) == ordered(ROWS.to_pylist())
+
+
+def test_tables_of_glue_stand_in_a_bucket(at_glue: Place, seaweedfs: SeaweedFS) -> None:
+    in_bucket = {
+        "warehouse": f"s3://{BUCKET}/glue",
+        "storage.s3.endpoint": seaweedfs.s3_uri,
+        "storage.s3.region": "us-east-1",
+        "storage.s3.access-key-id": KEY,
+        "storage.s3.secret-access-key": SECRET,
+        "storage.s3.path-style-access": "true",
+    }
+    with at_glue.sink(**in_bucket) as sink:
+        commit(sink, 0, ROWS)
+    with at_glue.sink(**in_bucket) as sink:
+        assert sink.frontier() == 1
+        commit(sink, 1, MORE)
+    table = at_glue.catalog(**in_bucket).load_table((at_glue.namespace, "t"))
+    assert table.location().startswith(f"s3://{BUCKET}/glue/")
+    assert len(rows_of(table)) == 3
 
 
 def test_glue_is_reached_by_an_assumed_role(at_glue: Place, monkeypatch: pytest.MonkeyPatch) -> None:
