@@ -11,14 +11,15 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pytest
+from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
 from hive_metastore.ThriftHiveMetastore import Client
 from hive_metastore.ttypes import LockState
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError
 
-from calve import CatalogError, Fenced, IcebergSink, SinkConfig
+from calve import CatalogError, Fenced, IcebergSink, SinkConfig, doctor
 from calve.model.errors import BadName
-from calve.table.catalogs import hive, hive_client, open_catalog
+from calve.table.catalogs import glue, hive, hive_client, open_catalog
 from tests.support.servers.hive import Hive
 from tests.support.servers.ministack import LOGIN, Ministack
 from tests.support.servers.seaweedfs import BUCKET, KEY, SECRET, SeaweedFS
@@ -97,6 +98,11 @@ def test_a_sink_commits_keeps_its_tag_resumes_and_fences(place: Place) -> None:
             {"id": 3, "v": "c", "extra": "x"},
         ]
     )
+
+
+def test_the_doctor_finds_it_well(place: Place) -> None:
+    diagnosis = doctor(place.config().catalog)
+    assert diagnosis.ok, str(diagnosis)
 
 
 def test_a_nested_namespace_is_refused_before_anything_is_created(place: Place) -> None:
@@ -281,6 +287,47 @@ def test_tables_of_glue_stand_in_a_bucket(at_glue: Place, seaweedfs: SeaweedFS) 
     table = at_glue.catalog(**in_bucket).load_table((at_glue.namespace, "t"))
     assert table.location().startswith(f"s3://{BUCKET}/glue/")
     assert len(rows_of(table)) == 3
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ConnectionClosedError(endpoint_url="x"),
+        ReadTimeoutError(endpoint_url="x"),
+        ClientError({"Error": {"Code": "ConcurrentModificationException"}}, "UpdateTable"),
+        ClientError({"Error": {"Code": "InternalServiceException"}}, "UpdateTable"),
+        ClientError({"Error": {"Code": "ThrottlingException"}}, "UpdateTable"),
+        ClientError({"Error": {"Code": "ExpiredTokenException"}}, "UpdateTable"),
+    ],
+    ids=["closed", "timeout", "conflict", "server error", "throttled", "expired"],
+)
+def test_a_commit_that_glue_made_and_answered_wrongly_is_not_made_again(
+    at_glue: Place, monkeypatch: pytest.MonkeyPatch, answer: Exception
+) -> None:
+    """Cases 16 to 22 with Glue: the request was applied, and its answer says something else or is lost."""
+    answers = [answer]
+
+    def lose(**_: Any) -> None:
+        if answers:
+            raise answers.pop()
+
+    def client(*args: Any, **kwargs: Any) -> Any:
+        made = make(*args, **kwargs)
+        made.meta.events.register("after-call.glue.UpdateTable", lose)
+        return made
+
+    with at_glue.sink() as sink:
+        commit(sink, 0, ROWS)
+    make = glue._client
+    monkeypatch.setattr(glue, "_client", client)
+    with at_glue.sink() as sink:
+        assert not answers, "the claim met it"
+        answers.append(answer)
+        commit(sink, 1, MORE)
+    assert not answers
+    table = at_glue.catalog().load_table((at_glue.namespace, "t"))
+    assert len(snapshots_of_main(table)) == 2
+    assert rows_of(table) == ordered([{"id": 1, "v": "a"}, {"id": 2, "v": "B"}, {"id": 3, "v": "c"}])
 
 
 def test_glue_is_reached_by_an_assumed_role(at_glue: Place, monkeypatch: pytest.MonkeyPatch) -> None:

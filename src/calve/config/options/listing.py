@@ -71,7 +71,7 @@ OPTIONS: tuple[Option, ...] = (
         "catalog.uri",
         _TEXT,
         "",
-        "Where the catalog is. Needed by rest and hive. May carry a login.",
+        "Where the catalog is. Needed by rest and hive; for glue, its ARN. May carry a login.",
     ),
     Option(
         "warehouse",
