@@ -12,7 +12,6 @@ import tempfile
 from pathlib import Path
 from random import Random
 
-import tests.faults.door  # noqa: F401
 from calve import CalveError
 from tests.faults.backends import ReferenceServer
 from tests.faults.checker import Violation

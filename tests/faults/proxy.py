@@ -57,6 +57,11 @@ class Request:
     headers: dict[str, str]
 
     @property
+    def place(self) -> str:
+        """The path, without what is asked about it."""
+        return urlsplit(self.path).path
+
+    @property
     def who(self) -> str:
         return self.headers.get("X-Run", "-")
 
@@ -78,6 +83,7 @@ class Proxy:
         self._numbers: Counter[Kind | None] = Counter()
         self._older: dict[str, deque[bytes]] = {}
         self._tokens = 0
+        self._taken: set[str | None] = set()
         self._refused: set[str] = set()
         self._closing = threading.Event()
         self.faults: Counter[tuple[Kind, Fault]] = Counter()
@@ -132,9 +138,10 @@ class Proxy:
         if self._is_refused(request):
             return Fault(Act.DROP, Reply.EXPIRED)
         fault = self._schedule.fault(request.kind, request.nth)
-        if fault.reply is Reply.EXPIRED and not request.headers.get("Authorization"):
+        was_taken = self._was_taken(request)
+        if fault.reply is Reply.EXPIRED and not was_taken:
             return NONE
-        if fault.reply is Reply.OLDER and not self._older.get(request.path):
+        if fault.reply is Reply.OLDER and not self._older.get(request.place):
             return NONE
         with self._lock:
             if fault != NONE:
@@ -165,7 +172,7 @@ class Proxy:
             case Reply.RESET | Reply.SILENCE:
                 return None
             case Reply.OLDER:
-                older = list(self._older[request.path])
+                older = list(self._older[request.place])
                 return Answer(200, self._schedule.random(request.kind, request.nth + 1).choice(older))
             case Reply.EXPIRED:
                 return _error(401, "NotAuthorizedException")
@@ -199,13 +206,22 @@ class Proxy:
         if request.kind is Kind.COMMIT:
             shown = shown.rstrip()[:-1] + b', "config": {}}'
         with self._lock:
-            self._older.setdefault(request.path, deque(maxlen=_REMEMBERED)).append(shown)
+            self._older.setdefault(request.place, deque(maxlen=_REMEMBERED)).append(shown)
 
     def _new_token(self) -> Answer:
         with self._lock:
             self._tokens += 1
             token = {"access_token": f"token-{self._tokens}", "token_type": "bearer", "expires_in": 3600}
         return Answer(200, json.dumps(token).encode())
+
+    def _was_taken(self, request: Request) -> bool:
+        """Whether a token was good before: one that is refused at once tells a client to stop."""
+        token = request.headers.get("Authorization")
+        with self._lock:
+            known = token in self._taken
+            if token is not None:
+                self._taken.add(token)
+        return known
 
     def _is_refused(self, request: Request) -> bool:
         return request.kind is not Kind.TOKEN and request.headers.get("Authorization") in self._refused

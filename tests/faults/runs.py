@@ -21,7 +21,7 @@ from random import Random
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 
-from calve import CatalogError, CommitConflict, CommitUnknown, Diverged, Fenced, IcebergSink
+from calve import AccessDenied, CatalogError, CommitConflict, CommitUnknown, Diverged, Fenced, IcebergSink
 from calve.runtime.clock import SystemClock
 from tests.faults.checker import Told
 from tests.faults.source import Source, foreign_rows
@@ -94,6 +94,8 @@ class Competitor(threading.Thread):
             sink.open()
             self._may_meet_another = sink.schema() is None
             self._epochs(sink)
+        except AccessDenied:
+            raise  # a token that expired is renewed (case 26)
         except (Fenced, CatalogError, CommitConflict, CommitUnknown) as error:
             return type(error).__name__
         except Diverged:
@@ -127,8 +129,8 @@ class Competitor(threading.Thread):
         for _ in range(_AGAIN_MAX):
             try:
                 result = sink.commit_epoch(epoch)
-            except (CommitUnknown, CommitConflict, CatalogError):
-                if self._scene.is_over():
+            except (CommitUnknown, CommitConflict, CatalogError) as error:
+                if self._scene.is_over() or isinstance(error, AccessDenied):
                     raise
                 if self._random.random() < _ROLLBACKS:
                     sink.rollback_epoch(epoch)

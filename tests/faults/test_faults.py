@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import tests.faults.door  # noqa: F401
 from tests.faults.backends import ReferenceServer
 from tests.faults.rounds import Plan, run
 from tests.faults.schedule import Kind, all_faults

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import tests.faults.door  # noqa: F401
 from calve import CalveError
 from tests.faults.backends import ReferenceServer
 from tests.faults.checker import Violation

@@ -116,13 +116,15 @@ def test_a_load_can_show_an_older_table(upstream: Upstream) -> None:
 
 
 def test_a_token_that_was_refused_stays_refused(upstream: Upstream) -> None:
-    with proxy_of(upstream, Scripted([Fault(Act.DROP, Reply.EXPIRED)])) as proxy:
+    expired = Fault(Act.DROP, Reply.EXPIRED)
+    with proxy_of(upstream, Scripted([expired, expired, NONE, expired])) as proxy:
         tokens = f"{proxy.uri}/v1/oauth/tokens"
         old, new = (requests.post(tokens, timeout=SECONDS).json()["access_token"] for _ in range(2))
+        assert post(proxy, Authorization=f"Bearer {old}").status_code == 200
         assert post(proxy, Authorization=f"Bearer {old}").status_code == 401
         assert post(proxy, Authorization=f"Bearer {old}").status_code == 401
         assert post(proxy, Authorization=f"Bearer {new}").status_code == 200
-    assert upstream.applied == 1
+    assert upstream.applied == 2
 
 
 def test_every_fault_is_counted_and_told_with_its_number(upstream: Upstream) -> None:
