@@ -129,7 +129,11 @@ class Checker:
             raise Violation(f"P3: the batch up to {said.frontier} has the id of another")
         if snapshot.snapshot_id not in self._main:
             raise Violation(f"P2: [{lower}, {said.frontier}) is not on main")
-        self._foreign[snapshot.snapshot_id] = self._foreign[snapshot.parent_snapshot_id]
+        parent = snapshot.parent_snapshot_id
+        before = None if parent is None else self._table.snapshot_by_id(parent)
+        if before is not None and snapshot.timestamp_ms <= before.timestamp_ms:
+            raise Violation(f"snapshot {snapshot.snapshot_id} has a time before its parent's")
+        self._foreign[snapshot.snapshot_id] = self._foreign[parent]
         self._rows_are_right(snapshot, said.frontier)
         self._known, self._last = said, snapshot
         self.commits += 1
@@ -188,8 +192,8 @@ class Checker:
     def _another_reader_agrees(self) -> None:
         """The slow reader of all tests, on what main shows at last."""
         current = self._table.current_snapshot()
-        if current is None:
-            return
+        if current is None or not self._table.location().startswith("file:"):
+            return  # it reads local files alone
         slow = Counter((row["id"], row["v"]) for row in rows_of(self._table))
         if slow != self._reader.rows(current):
             raise Violation("two readers of one snapshot differ")

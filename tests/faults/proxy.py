@@ -147,7 +147,12 @@ class Proxy:
             if fault != NONE:
                 self.faults[request.kind, fault] += 1
             if fault.reply is Reply.EXPIRED:
-                self._refused.add(request.headers["Authorization"])
+                # A server's own new token may be the old one, letter by letter: that one is good again.
+                token = request.headers["Authorization"]
+                if self._own_tokens:
+                    self._refused.add(token)
+                else:
+                    self._taken.discard(token)
         return fault
 
     def answer(self, request: Request, fault: Fault) -> Answer | None:

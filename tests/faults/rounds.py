@@ -22,7 +22,8 @@ from uuid import uuid4
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchTableError
 
-from calve import IcebergSink, SinkConfig
+from calve import CalveError, IcebergSink, SinkConfig
+from calve.runtime.clock import Clock
 from tests.faults.checker import Checker, Violation
 from tests.faults.proxy import Proxy
 from tests.faults.runs import Competitor, HastyClock, Scene, Somebody
@@ -46,6 +47,22 @@ class Plan:
     lanes: int = 3
     """Rounds at a time: most of the time each waits for an answer that does not come."""
     modes: tuple[str, ...] = ("upsert", "append")
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What a round goes through."""
+
+    schedule: Schedule | None = None
+    """Faults of the network; by the round's seed where nothing is said."""
+    timeout_ms: int = TIMEOUT_MS
+    expected: tuple[type[CalveError], ...] = ()
+    inserts: bool = True
+    """Whether somebody else inserts rows."""
+    clock: Callable[[str], Clock] = lambda _: HastyClock()
+    """The clock of a run, by the run's name."""
+    meanwhile: Callable[[Proxy], None] = lambda _: None
+    """What is done beside the race; called once with the proxy, before it begins."""
 
 
 @dataclass(slots=True)
@@ -101,7 +118,7 @@ class Server(Protocol):
     @property
     def uri(self) -> str: ...
 
-    def options(self, uri: str, run: str) -> dict[str, object]:
+    def options(self, uri: str, run: str, timeout_ms: int) -> dict[str, object]:
         """Options of a run's connection through the proxy at `uri`."""
         ...
 
@@ -142,11 +159,17 @@ def run(plan: Plan, server: Server, folder: Path, say: Callable[[str], None] = l
     return tally
 
 
+_USUAL = Conditions()
+
+
 class Round:
     """One table, from its first epoch to its check."""
 
-    def __init__(self, plan: Plan, number: int, server: Server, deadline: float) -> None:
+    def __init__(
+        self, plan: Plan, number: int, server: Server, deadline: float, conditions: Conditions = _USUAL
+    ) -> None:
         self.seed = f"{plan.seed}/{number}"
+        self._conditions = conditions
         self._server = server
         self._deadline = deadline
         self._mode = plan.modes[number % len(plan.modes)]
@@ -156,9 +179,13 @@ class Round:
         self.log: list[str] = []
 
     def run(self, tally: Tally) -> None:
-        schedule = Schedule(self.seed)
-        with Proxy(self._server.uri, schedule, TIMEOUT_MS, own_tokens=self._server.own_tokens) as proxy:
+        conditions = self._conditions
+        schedule = conditions.schedule or Schedule(self.seed)
+        with Proxy(
+            self._server.uri, schedule, conditions.timeout_ms, own_tokens=self._server.own_tokens
+        ) as proxy:
             self.log = proxy.log
+            conditions.meanwhile(proxy)
             scene = self._race(proxy)
             proxy.drain()
             if scene.failure is not None:
@@ -168,13 +195,20 @@ class Round:
 
     def _race(self, proxy: Proxy) -> Scene:
         def make_sink(name: str) -> IcebergSink:
-            return IcebergSink(self._config(proxy.uri, name), clock=HastyClock())
+            return IcebergSink(self._config(proxy.uri, name), clock=self._conditions.clock(name))
 
-        scene = Scene((NAMESPACE, self._table), self._source, make_sink, self._server.direct, self._deadline)
+        scene = Scene(
+            (NAMESPACE, self._table),
+            self._source,
+            make_sink,
+            self._server.direct,
+            self._deadline,
+            self._conditions.expected,
+        )
         threads = [
             Competitor("a", scene, Random(f"{self.seed}/a")),
             Competitor("b", scene, Random(f"{self.seed}/b")),
-            Somebody(scene, Random(f"{self.seed}/somebody")),
+            *([Somebody(scene, Random(f"{self.seed}/somebody"))] if self._conditions.inserts else []),
         ]
         for thread in threads:
             thread.start()
@@ -190,7 +224,7 @@ class Round:
             "table.name": self._table,
             "write.mode": self._mode,
             **({"equality.delete.columns": "id"} if self._source.keyed else {}),
-            **self._server.options(uri, run),
+            **self._server.options(uri, run, self._conditions.timeout_ms),
         }
         return SinkConfig.from_options(options)
 

@@ -19,9 +19,18 @@ from dataclasses import dataclass, field
 from random import Random
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.exceptions import BadRequestError, CommitFailedException, NoSuchTableError
 
-from calve import AccessDenied, CatalogError, CommitConflict, CommitUnknown, Diverged, Fenced, IcebergSink
+from calve import (
+    AccessDenied,
+    CalveError,
+    CatalogError,
+    CommitConflict,
+    CommitUnknown,
+    Diverged,
+    Fenced,
+    IcebergSink,
+)
 from calve.runtime.clock import SystemClock
 from tests.faults.checker import Told
 from tests.faults.source import Source, foreign_rows
@@ -49,6 +58,8 @@ class Scene:
     direct: Callable[[], Catalog]
     """PyIceberg's own catalog, at the server itself."""
     deadline: float
+    expected: tuple[type[CalveError], ...] = ()
+    """What may end a call beside an answer of the catalog: a store that is away, for example."""
     told: Told = field(default_factory=Told)
     ends: Counter[str] = field(default_factory=Counter)
     """How runs ended."""
@@ -94,9 +105,9 @@ class Competitor(threading.Thread):
             sink.open()
             self._may_meet_another = sink.schema() is None
             self._epochs(sink)
-        except AccessDenied:
-            raise  # a token that expired is renewed (case 26)
-        except (Fenced, CatalogError, CommitConflict, CommitUnknown) as error:
+        except self._ends as error:
+            if self._is_defect(error):
+                raise
             return type(error).__name__
         except Diverged:
             # What was given up landed after all, or another run was faster to make the table.
@@ -107,6 +118,15 @@ class Competitor(threading.Thread):
             self._note_fence(sink)
             sink.close()
         return "the end"
+
+    @property
+    def _ends(self) -> tuple[type[CalveError], ...]:
+        """What a call may end with, and what is then sent again."""
+        return Fenced, CommitConflict, CommitUnknown, CatalogError, *self._scene.expected
+
+    def _is_defect(self, error: CalveError) -> bool:
+        """A token that expired is renewed (case 26): then no right is missing."""
+        return isinstance(error, AccessDenied) and AccessDenied not in self._scene.expected
 
     def _epochs(self, sink: IcebergSink) -> None:
         done = -1
@@ -129,8 +149,8 @@ class Competitor(threading.Thread):
         for _ in range(_AGAIN_MAX):
             try:
                 result = sink.commit_epoch(epoch)
-            except (CommitUnknown, CommitConflict, CatalogError) as error:
-                if self._scene.is_over() or isinstance(error, AccessDenied):
+            except self._ends as error:
+                if isinstance(error, Fenced) or self._scene.is_over() or self._is_defect(error):
                     raise
                 if self._random.random() < _ROLLBACKS:
                     sink.rollback_epoch(epoch)
@@ -176,8 +196,8 @@ class Somebody(threading.Thread):
                     table.append(foreign_rows(number).cast(table.schema().as_arrow()))
                 except NoSuchTableError:
                     continue  # there is none yet
-                except (CommitFailedException, ValueError):
-                    continue  # the sink was faster; PyIceberg raises either
+                except (BadRequestError, CommitFailedException, ValueError):
+                    continue  # the sink was faster: the server or PyIceberg itself refuses
                 self.inserted += 1
         except BaseException as error:  # noqa: BLE001 (told to the main thread, which raises it)
             self._scene.fail(error)

@@ -7,19 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.backends import ReferenceServer
-from tests.faults.rounds import Plan, run
-from tests.faults.schedule import Kind, all_faults
-from tests.support.servers.iceberg_rest import IcebergRest
+from tests.faults.backends import ReferenceServer, SeaweedServer
+from tests.faults.rounds import Plan, Server, run
+from tests.faults.schedule import Act, Fault, Kind, Reply, all_faults
 
 pytestmark = [pytest.mark.servers]
 
 SEED = 5
-
-
-@pytest.fixture
-def server(iceberg_rest: IcebergRest) -> ReferenceServer:
-    return ReferenceServer(iceberg_rest)
 
 
 @pytest.fixture(autouse=True)
@@ -29,26 +23,34 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.CRITICAL, name)
 
 
+def server_of(name: str, request: pytest.FixtureRequest) -> Server:
+    if name == "reference":
+        return ReferenceServer(request.getfixturevalue("iceberg_rest"))
+    return SeaweedServer(request.getfixturevalue("seaweedfs"))
+
+
 @pytest.mark.timeout(300)
+@pytest.mark.parametrize("name, seconds", [("reference", 35), ("seaweedfs", 25)])
 def test_two_runs_of_a_sink_keep_every_promise_whatever_the_network_answers(
-    server: ReferenceServer, tmp_path: Path
+    name: str, seconds: float, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    tally = run(Plan(SEED, seconds=60), server, tmp_path, print)
+    tally = run(Plan(SEED, seconds), server_of(name, request), tmp_path, print)
     print(tally.report())
-    assert tally.commits >= 50
+    assert tally.commits >= 30
+    assert tally.ends["Fenced"] >= 3
     # A fault that a client never meets would prove nothing.
-    seen = {fault.reply for (kind, fault) in tally.faults if kind is Kind.COMMIT}
-    assert seen == {fault.reply for (kind, fault) in all_faults() if kind is Kind.COMMIT}
-    assert tally.ends["Fenced"] >= 10
+    met = {fault for (kind, fault) in tally.faults if kind is Kind.COMMIT}
+    assert len(met) >= 15
+    assert tally.faults[Kind.LOAD, Fault(Act.DROP, Reply.OLDER)] >= 3
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("seed", [SEED + 1, SEED + 2])
+@pytest.mark.parametrize("name", ["reference", "seaweedfs"])
 def test_thousands_of_commits_keep_every_promise_whatever_the_network_answers(
-    seed: int, server: ReferenceServer, tmp_path: Path
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    tally = run(Plan(seed, seconds=900, epochs=150), server, tmp_path, print)
+    tally = run(Plan(SEED + 1, seconds=900, epochs=150), server_of(name, request), tmp_path, print)
     print(tally.report())
     assert set(tally.faults) == all_faults()
     assert tally.commits >= 2_000
