@@ -49,7 +49,10 @@ from calve.table.build import Attempt
 from calve.table.fileio import NOTE
 
 _REFUSED: Final = (CommitFailedException, BadRequestError, WaitingForLockException)
-_DENIED: Final = (ForbiddenError,)
+_DENIED: Final = (
+    ForbiddenError,
+    OAuthError,  # no token is given for the login: this request was not sent
+)
 _UNKNOWN: Final = (
     RESTError,  # 401, 429, 5xx and CommitStateUnknownException are all of this tree
     RequestException,
@@ -160,7 +163,7 @@ def reaching(identifier: tuple[str, ...]) -> Iterator[None]:
         yield
     except NoSuchTableError as error:
         raise _missing(identifier) from error
-    except (*_DENIED, UnauthorizedError, AuthorizationExpiredError, OAuthError) as error:
+    except (*_DENIED, UnauthorizedError, AuthorizationExpiredError) as error:
         raise _denied(identifier, error) from error
     except StoreError:
         raise  # it names the file and the reason

@@ -101,9 +101,10 @@ def test_what_may_have_happened_is_unknown(base: Base, error: Exception) -> None
     assert (sent.answer, sent.cause) == (Answer.UNKNOWN, error)
 
 
-def test_case_27_a_denied_commit_stops_and_keeps_the_files(base: Base) -> None:
+@pytest.mark.parametrize("error", [ForbiddenError("403"), OAuthError("no token")], ids=repr)
+def test_case_27_a_denied_commit_stops_and_keeps_the_files(base: Base, error: Exception) -> None:
     with pytest.raises(AccessDenied, match=r"ns\.t") as caught:
-        send(Answering(ForbiddenError("403")), base, attempt_on(base))  # type: ignore[arg-type]
+        send(Answering(error), base, attempt_on(base))  # type: ignore[arg-type]
     assert "files are kept" in caught.value.hint
 
 
