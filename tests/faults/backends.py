@@ -42,6 +42,7 @@ class BucketServer:
 
     server: IcebergRest
     store: SeaweedFS
+    store_retries: int | None = None
     own_tokens: bool = True
 
     @staticmethod
@@ -54,7 +55,8 @@ class BucketServer:
 
     def options(self, uri: str, run: str, timeout_ms: int) -> dict[str, object]:
         options = ReferenceServer(self.server).options(uri, run, timeout_ms)
-        return options | _storage(self.store)
+        retries = {} if self.store_retries is None else {"storage.store.retries": str(self.store_retries)}
+        return {**options, **_storage(self.store), **retries}
 
     def direct(self) -> Catalog:
         return RestCatalog("direct", uri=self.uri, **_s3(self.store))

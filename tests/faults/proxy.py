@@ -88,6 +88,8 @@ class Proxy:
         self._closing = threading.Event()
         self.faults: Counter[tuple[Kind, Fault]] = Counter()
         self.log: list[str] = []
+        self.revoked: int | None = None
+        """A status that every request is answered with, because the login has lost its rights: 401 or 403."""
         self.before_forward: Callable[[Request], None] = lambda _: None
         """Called with a request that is about to reach the server."""
         self._server = _Listener(("127.0.0.1", 0), _handler_of(self))
@@ -157,6 +159,8 @@ class Proxy:
 
     def answer(self, request: Request, fault: Fault) -> Answer | None:
         """Do with the request what the fault says. `None`: the client hears nothing but the end."""
+        if self.revoked is not None:
+            return self._deny(request, self.revoked)
         if request.kind is Kind.TOKEN and self._own_tokens:
             return self._new_token()
         true: Answer | None = None
@@ -212,6 +216,13 @@ class Proxy:
             shown = shown.rstrip()[:-1] + b', "config": {}}'
         with self._lock:
             self._older.setdefault(request.place, deque(maxlen=_REMEMBERED)).append(shown)
+
+    def _deny(self, request: Request, status: int) -> Answer:
+        with self._lock:
+            self.log.append(f"{request.number} {request.kind.value} of {request.who}: denied with {status}")
+        if request.kind is not Kind.TOKEN:
+            return _error(status, "ForbiddenException" if status == 403 else "NotAuthorizedException")
+        return Answer(401, b'{"error": "invalid_client", "error_description": "the secret was changed"}')
 
     def _new_token(self) -> Answer:
         with self._lock:

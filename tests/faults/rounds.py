@@ -77,6 +77,8 @@ class Tally:
     requests: int = 0
     faults: Counter[tuple[Kind, Fault]] = field(default_factory=Counter)
     ends: Counter[str] = field(default_factory=Counter)
+    met: Counter[str] = field(default_factory=Counter)
+    """Errors after which an epoch was committed again."""
     seconds: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -86,6 +88,7 @@ class Tally:
             self.rounds += 1
             self.faults += proxy.faults
             self.ends += scene.ends
+            self.met += scene.met
             self.requests += proxy.requests
             self.acknowledged += len(scene.told.acknowledged)
             if checker is not None:
@@ -99,6 +102,7 @@ class Tally:
             f"{self.inserts} inserts by somebody else, {self.requests} requests, "
             f"{self.faults.total()} faults",
             "ends of runs: " + ", ".join(f"{count} × {end}" for end, count in self.ends.most_common()),
+            "sent again after: " + ", ".join(f"{count} × {error}" for error, count in self.met.most_common()),
         ]
         for (kind, fault), count in sorted(
             self.faults.items(), key=lambda item: (item[0][0].value, item[0][1].name)

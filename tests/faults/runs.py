@@ -63,6 +63,8 @@ class Scene:
     told: Told = field(default_factory=Told)
     ends: Counter[str] = field(default_factory=Counter)
     """How runs ended."""
+    met: Counter[str] = field(default_factory=Counter)
+    """Errors after which an epoch was committed again."""
     failure: BaseException | None = None
     over: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -152,6 +154,8 @@ class Competitor(threading.Thread):
             except self._ends as error:
                 if isinstance(error, Fenced) or self._scene.is_over() or self._is_defect(error):
                     raise
+                with self._scene.lock:
+                    self._scene.met[type(error).__name__] += 1
                 if self._random.random() < _ROLLBACKS:
                     sink.rollback_epoch(epoch)
                     self._gave_up = True

@@ -32,10 +32,13 @@ class Change:
 class Source:
     """Epochs `0 … horizon - 1` of one table."""
 
-    def __init__(self, seed: str, horizon: int, *, keyed: bool) -> None:
+    def __init__(self, seed: str, horizon: int, *, keyed: bool, empty: float = _EMPTY) -> None:
+        """`empty`: how likely an epoch is to bring nothing."""
         self.horizon = horizon
         self.keyed = keyed
-        self._epochs = [_draw(Random(f"{seed}/epoch/{epoch}"), epoch, keyed) for epoch in range(horizon)]
+        self._epochs = [
+            _draw(Random(f"{seed}/epoch/{epoch}"), epoch, keyed, empty) for epoch in range(horizon)
+        ]
         self._states: list[Counter[Row]] = [Counter()]
 
     def rows(self, epoch: int) -> pa.Table | None:
@@ -75,8 +78,8 @@ def foreign_rows(number: int) -> pa.Table:
     )
 
 
-def _draw(random: Random, epoch: int, keyed: bool) -> list[Change]:
-    if random.random() < _EMPTY and epoch:
+def _draw(random: Random, epoch: int, keyed: bool, empty: float) -> list[Change]:
+    if random.random() < empty and epoch:
         return []
     keys = random.sample(range(KEYS), random.randint(1, _CHANGES_MAX))
     return [

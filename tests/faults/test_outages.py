@@ -8,18 +8,28 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from random import Random
 
+import pyarrow as pa
 import pytest
 
+from calve import CommitConflict, CommitUnknown, StoreError
 from calve.runtime.clock import Clock
-from tests.faults.backends import ReferenceServer
+from tests.faults.backends import BucketServer, ReferenceServer
+from tests.faults.disk import SmallDisk
 from tests.faults.proxy import Proxy, Request
 from tests.faults.rounds import Conditions, Plan, Round, Tally
+from tests.faults.rounds import Server as Backend
 from tests.faults.runs import HastyClock
 from tests.faults.schedule import Kind, Scripted
 from tests.support.servers.iceberg_rest import IcebergRest
 from tests.support.servers.process import Server
+from tests.support.servers.seaweedfs import SeaweedFS
+from tests.support.sinks import Warehouse
+from tests.support.truth import Source as Model
+from tests.support.truth import check_every_snapshot
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
 
@@ -27,7 +37,7 @@ SEED = 3
 HOUR_MS = 3_600_000
 
 
-def play(server: ReferenceServer, conditions: Conditions, *, epochs: int, mode: str = "upsert") -> Tally:
+def play(server: Backend, conditions: Conditions, *, epochs: int, mode: str = "upsert") -> Tally:
     """One round to its last epoch, checked."""
     plan = Plan(SEED, seconds=120, epochs=epochs, modes=(mode,))
     tally = Tally()
@@ -42,40 +52,114 @@ def play(server: ReferenceServer, conditions: Conditions, *, epochs: int, mode: 
     return tally
 
 
-class Killer:
-    """Kills a server while it works on a commit, a given time after the request was sent, and starts it
-    again."""
+class Trouble:
+    """Something that is done a given time after certain commits were sent."""
 
-    def __init__(self, server: Server, delays_ms: dict[int, float]) -> None:
-        """`delays_ms`: by the number of the commit."""
-        self._server = server
-        self._delays_ms = dict(delays_ms)
+    def __init__(self, at_ms: Mapping[int, float], act: Callable[[], None]) -> None:
+        """`at_ms`: by the number of the commit, how many milliseconds after it."""
+        self._at_ms = dict(at_ms)
+        self._act = act
         self._lock = threading.Lock()
-        self.kills = 0
+        self.done = 0
 
     def watch(self, proxy: Proxy) -> None:
         proxy.before_forward = self._before
 
     def _before(self, request: Request) -> None:
-        delay_ms = self._delays_ms.pop(request.nth, None) if request.kind is Kind.COMMIT else None
+        delay_ms = self._at_ms.pop(request.nth, None) if request.kind is Kind.COMMIT else None
         if delay_ms is not None:
-            threading.Thread(target=self._kill, args=(delay_ms,), daemon=True).start()
+            threading.Thread(target=self._do, args=(delay_ms,), daemon=True).start()
 
-    def _kill(self, delay_ms: float) -> None:
-        with self._lock:  # one death at a time
+    def _do(self, delay_ms: float) -> None:
+        with self._lock:  # one at a time
             time.sleep(delay_ms / 1000)
-            self._server.kill()
-            self.kills += 1
-            self._server.start()
+            self._act()
+            self.done += 1
+
+
+def restart(server: Server) -> Callable[[], None]:
+    """SIGKILL, and another start."""
+
+    def act() -> None:
+        server.kill()
+        server.start()
+
+    return act
 
 
 def test_a_catalog_that_is_killed_in_the_middle_of_commits_has_each_of_them_once() -> None:
     random = Random(SEED)
     with IcebergRest() as server:
-        killer = Killer(server, {8 + 9 * number: random.uniform(0, 25) for number in range(3)})
-        conditions = Conditions(Scripted(), timeout_ms=2_000, inserts=False, meanwhile=killer.watch)
+        trouble = Trouble({8 + 9 * one: random.uniform(0, 25) for one in range(3)}, restart(server))
+        conditions = Conditions(Scripted(), timeout_ms=2_000, inserts=False, meanwhile=trouble.watch)
         play(ReferenceServer(server), conditions, epochs=36)
-    assert killer.kills == 3
+    assert trouble.done == 3
+
+
+def test_a_store_that_is_killed_in_the_middle_of_uploads_and_commits_loses_nothing() -> None:
+    """Some die while the catalog writes its metadata, some later, while the next epoch is uploaded."""
+    with SeaweedFS() as store, BucketServer.catalog_of(store) as catalog:
+        trouble = Trouble({7: 3.0, 14: 15.0, 21: 40.0, 28: 80.0}, restart(store))
+        conditions = Conditions(
+            Scripted(), timeout_ms=3_000, expected=(StoreError,), inserts=False, meanwhile=trouble.watch
+        )
+        play(BucketServer(catalog, store), conditions, epochs=40)
+    assert trouble.done == 4
+
+
+class CrampedSeaweedFS(SeaweedFS):
+    """A store on a small disk."""
+
+    def __init__(self) -> None:
+        super().__init__(master_volumeSizeLimitMB="16", volume_max="20")
+        self._data = self.folder / "data"
+        self._data.mkdir()
+        self.disk = SmallDisk(self._data, megabytes=96)
+
+    def command(self) -> list[str]:
+        return self.disk.inside(super().command())
+
+
+def test_a_store_whose_disk_is_full_fails_cleanly_and_goes_on_when_there_is_room() -> None:
+    store = CrampedSeaweedFS()
+
+    def full_for_a_while() -> None:
+        store.disk.fill()
+        time.sleep(1.5)
+        store.disk.free()
+
+    trouble = Trouble({7: 0.0, 16: 30.0}, full_for_a_while)
+    with store.disk, store, BucketServer.catalog_of(store) as catalog:
+        conditions = Conditions(
+            Scripted(), timeout_ms=3_000, expected=(StoreError,), inserts=False, meanwhile=trouble.watch
+        )
+        tally = play(BucketServer(catalog, store, store_retries=1), conditions, epochs=30)
+    assert trouble.done == 2
+    assert tally.met["StoreError"] + tally.met["CommitUnknown"], "nobody noticed that the disk was full"
+
+
+def test_a_full_local_disk_is_a_clean_failure_and_the_epoch_is_committed_when_there_is_room(
+    tmp_path: Path,
+) -> None:
+    """Files, metadata and the catalog's own database are on it."""
+    (tmp_path / "disk").mkdir()
+    model = Model(("id",))
+    with SmallDisk(tmp_path / "disk", megabytes=8) as disk:
+        lake = Warehouse(disk.path)
+        with lake.upsert() as sink:
+            for epoch in range(12):
+                rows = [{"id": epoch % 5, "v": f"{epoch}"}]
+                model.apply(epoch, rows)
+                sink.begin_epoch(epoch)
+                sink.write_batch(pa.Table.from_pylist(rows))
+                if epoch % 4 == 3:
+                    disk.fill()
+                    for _ in range(2):
+                        with pytest.raises((StoreError, CommitUnknown, CommitConflict)):
+                            sink.commit_epoch(epoch)
+                    disk.free()
+                sink.commit_epoch(epoch)
+        assert check_every_snapshot(lake.load(), model) == 12
 
 
 class WrongClock(HastyClock):
