@@ -89,7 +89,7 @@ def _claim_attempt(hold: Hold, snapshot_id: int) -> Attempt:
             writer=hold.writer,
             source=hold.identity.source,
         )
-    return hold.builder.claim(base, progress, snapshot_id, hold.clock.now_ms(), hold.identity.kind or "true")
+    return hold.builder.claim(base, progress, snapshot_id, hold.now_ms(), hold.identity.kind or "true")
 
 
 def _anchor(known: Progress, main: int | None) -> int | None:

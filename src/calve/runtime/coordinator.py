@@ -149,8 +149,8 @@ class Coordinator(Hold):
             return self._group_commit(prepared)
 
     def _group_commit(self, prepared: tuple[Prepared, ...]) -> Attempt:
-        now_ms = self.clock.now_ms()
-        return self.builder.group_commit(self.base, prepared, self.progress, self._held_or_fail(), now_ms)
+        held = self._held_or_fail()
+        return self.builder.group_commit(self.base, prepared, self.progress, held, self.now_ms())
 
     def _prepare(self, batches: Sequence[Ready]) -> tuple[Prepared, ...]:
         """Manifests and ids for batches; what an earlier call left in doubt keeps its own."""

@@ -11,6 +11,7 @@ from random import Random
 from uuid import UUID
 
 from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import BadRequestError
 from pyiceberg.table import Table
 
 from calve.model.errors import AccessDenied, CatalogError, StoreError
@@ -77,6 +78,7 @@ class Hold:
         self.writer = UUID(int=self._random.getrandbits(128), version=4)
         self._base: Base | None = None
         self._sequence_seen = 0
+        self._clock_is_doubted = False
         self.answer_open = False
         """A commit whose answer was lost may still be under way, and land later."""
         self.foreign = Foreign(identity.table_name, identity.sink_id, halt_on_foreign_rows)
@@ -108,13 +110,20 @@ class Hold:
         self.stats.last_catalog_ms += self.clock.ticks_ms() - before
         match sent.answer:
             case Answer.LANDED:
-                pass
+                self._clock_is_doubted = False
             case Answer.CONFLICT:
+                self._clock_is_doubted = isinstance(sent.cause, BadRequestError)
                 self.stats.conflicts += 1
             case Answer.UNKNOWN:
                 self.stats.unknowns += 1
                 self.answer_open = True
         return sent
+
+    def now_ms(self) -> int:
+        """The time of a snapshot that is built now; 0 lets it follow the table's own. Servers refuse (400)
+        one that is more than a minute ahead of their clock: where that may have been the reason, ours
+        is not asked for the next attempt."""
+        return 0 if self._clock_is_doubted else self.clock.now_ms()
 
     def load(self) -> Table:
         """The table as the catalog shows it now. Nothing is believed of it yet."""
