@@ -246,3 +246,19 @@ class Round:
         checker = Checker(table, self._source, f"{NAMESPACE}.{self._table}")
         checker.check(scene.told)
         return checker
+
+
+def play(seed: int, server: Server, conditions: Conditions, *, epochs: int) -> Tally:
+    """One round to its last epoch, checked."""
+    plan = Plan(seed, seconds=150, epochs=epochs, modes=("upsert",))
+    tally = Tally()
+    one = Round(plan, 0, server, time.monotonic() + plan.seconds, conditions)
+    try:
+        one.run(tally)
+    except BaseException:
+        print("\n".join(one.log[-200:]))
+        raise
+    print(tally.report())
+    if not tally.ends["the end"]:
+        raise Violation("no run came to the last epoch")
+    return tally

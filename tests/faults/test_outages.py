@@ -1,4 +1,4 @@
-"""Servers that are killed in the middle and come back, a full disk, a lost right, clocks that are wrong.
+"""Servers that are killed in the middle and come back, and disks that are full.
 
 Cases 4, 22, 24, 27, 31, 33 and 35, on real servers; afterwards the same checks as after any other round.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
@@ -16,13 +15,10 @@ import pyarrow as pa
 import pytest
 
 from calve import CommitConflict, CommitUnknown, StoreError
-from calve.runtime.clock import Clock
 from tests.faults.backends import BucketServer, ReferenceServer
 from tests.faults.disk import SmallDisk
 from tests.faults.proxy import Proxy, Request
-from tests.faults.rounds import Conditions, Plan, Round, Tally
-from tests.faults.rounds import Server as Backend
-from tests.faults.runs import HastyClock
+from tests.faults.rounds import Conditions, play
 from tests.faults.schedule import Kind, Scripted
 from tests.support.servers.iceberg_rest import IcebergRest
 from tests.support.servers.process import Server
@@ -34,22 +30,6 @@ from tests.support.truth import check_every_snapshot
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
 
 SEED = 3
-HOUR_MS = 3_600_000
-
-
-def play(server: Backend, conditions: Conditions, *, epochs: int, mode: str = "upsert") -> Tally:
-    """One round to its last epoch, checked."""
-    plan = Plan(SEED, seconds=120, epochs=epochs, modes=(mode,))
-    tally = Tally()
-    one = Round(plan, 0, server, time.monotonic() + plan.seconds, conditions)
-    try:
-        one.run(tally)
-    except BaseException:
-        print("\n".join(one.log[-200:]))
-        raise
-    print(tally.report())
-    assert tally.ends["the end"], "no run came to the last epoch"
-    return tally
 
 
 class Trouble:
@@ -92,7 +72,7 @@ def test_a_catalog_that_is_killed_in_the_middle_of_commits_has_each_of_them_once
     with IcebergRest() as server:
         trouble = Trouble({8 + 9 * one: random.uniform(0, 25) for one in range(3)}, restart(server))
         conditions = Conditions(Scripted(), timeout_ms=2_000, inserts=False, meanwhile=trouble.watch)
-        play(ReferenceServer(server), conditions, epochs=36)
+        play(SEED, ReferenceServer(server), conditions, epochs=36)
     assert trouble.done == 3
 
 
@@ -103,7 +83,7 @@ def test_a_store_that_is_killed_in_the_middle_of_uploads_and_commits_loses_nothi
         conditions = Conditions(
             Scripted(), timeout_ms=3_000, expected=(StoreError,), inserts=False, meanwhile=trouble.watch
         )
-        play(BucketServer(catalog, store), conditions, epochs=40)
+        play(SEED, BucketServer(catalog, store), conditions, epochs=40)
     assert trouble.done == 4
 
 
@@ -133,7 +113,7 @@ def test_a_store_whose_disk_is_full_fails_cleanly_and_goes_on_when_there_is_room
         conditions = Conditions(
             Scripted(), timeout_ms=3_000, expected=(StoreError,), inserts=False, meanwhile=trouble.watch
         )
-        tally = play(BucketServer(catalog, store, store_retries=1), conditions, epochs=30)
+        tally = play(SEED, BucketServer(catalog, store, store_retries=1), conditions, epochs=30)
     assert trouble.done == 2
     assert tally.met["StoreError"] + tally.met["CommitUnknown"], "nobody noticed that the disk was full"
 
@@ -160,28 +140,3 @@ def test_a_full_local_disk_is_a_clean_failure_and_the_epoch_is_committed_when_th
                     disk.free()
                 sink.commit_epoch(epoch)
         assert check_every_snapshot(lake.load(), model) == 12
-
-
-class WrongClock(HastyClock):
-    """The machine's clock, some time off."""
-
-    def __init__(self, off_ms: int) -> None:
-        self._off_ms = off_ms
-
-    def now_ms(self) -> int:
-        return super().now_ms() + self._off_ms
-
-
-def test_runs_whose_clocks_are_an_hour_off_in_both_directions_keep_every_promise(
-    iceberg_rest: IcebergRest,
-) -> None:
-    """One run is an hour behind, the other an hour ahead, under the faults of the network."""
-    used: Counter[int] = Counter()
-
-    def clock(run: str) -> Clock:
-        off_ms = -HOUR_MS if run.startswith("a") else HOUR_MS
-        used[off_ms] += 1
-        return WrongClock(off_ms)
-
-    play(ReferenceServer(iceberg_rest), Conditions(inserts=False, clock=clock), epochs=40)
-    assert len(used) == 2
