@@ -11,10 +11,10 @@ from pyiceberg.exceptions import ServiceUnavailableError
 
 from calve.protocol.judge import Intent, Look, Verdict, judge
 from calve.protocol.retry import Answer
-from calve.runtime import claim, coordinator, hold
+from calve.runtime import coordinator, hold
 from calve.runtime.coordinator import Coordinator
-from calve.table import build, refs
 from calve.table.commit import Sent
+from calve.table.fence import TagFence
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -63,13 +63,9 @@ def a_new_snapshot_id_for_every_attempt(patch: pytest.MonkeyPatch) -> None:
 
 def no_tag_requirement(patch: pytest.MonkeyPatch) -> None:
     """Nobody asks whether the sink was claimed since: neither the commit, nor the look after a conflict."""
-    fence = refs.fence
-    patch.setattr(build, "fence", lambda metadata, sink_id, held: fence(metadata, sink_id, held)[:1])
-    patch.setattr(
-        coordinator,
-        "judge",
-        lambda intent, look: judge(intent, replace(look, tag_snapshot=intent.tag_snapshot)),
-    )
+    required = TagFence._required
+    patch.setattr(TagFence, "_required", lambda self, metadata, held: required(self, metadata, held)[:1])
+    patch.setattr(coordinator, "judge", lambda intent, look: judge(intent, replace(look, held=intent.held)))
     patch.setattr(Coordinator, "_check_lineage", lambda _: None)
 
 
@@ -109,16 +105,6 @@ def files_of_a_failed_attempt_are_deleted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(hold, "send_attempt", tidy)
 
 
-def a_claim_is_sent_again_under_a_new_id(patch: pytest.MonkeyPatch) -> None:
-    """A claim that landed with its answer lost fences the very run that made it."""
-    real: Any = getattr(claim, "_claim_attempt")  # noqa: B009
-
-    def anew(hold_: Any, _: int) -> Any:
-        return real(hold_, hold_.draw_snapshot_id())
-
-    patch.setattr(claim, "_claim_attempt", anew)
-
-
 MUTATIONS = (
     Mutation(a_503_is_taken_for_a_commit, daily=True),
     Mutation(a_new_snapshot_id_for_every_attempt, daily=True),
@@ -126,5 +112,4 @@ MUTATIONS = (
     Mutation(an_older_table_is_believed),
     Mutation(landed_is_not_recognised),
     Mutation(files_of_a_failed_attempt_are_deleted),
-    Mutation(a_claim_is_sent_again_under_a_new_id),
 )

@@ -42,21 +42,19 @@ class Reader:
             if deleted.get(row[0], 0) <= (entry.sequence_number or 0)
         )
 
-    def files(self, snapshot: Snapshot) -> list[str]:
-        """All that a snapshot needs: its list, its manifests and their files."""
-        manifests = snapshot.manifests(self._io)
-        entries = [entry for part in self._entries(snapshot) for entry in part]
-        return [
-            snapshot.manifest_list,
-            *(manifest.manifest_path for manifest in manifests),
-            *(entry.data_file.file_path for entry in entries),
-        ]
-
     def missing(self, snapshot: Snapshot) -> list[str]:
-        """What a snapshot needs and is not there."""
-        wanted = [path for path in self.files(snapshot) if path not in self._found]
-        gone = [path for path in wanted if not self._io.new_input(path).exists()]
-        self._found.update(set(wanted) - set(gone))
+        """What a snapshot needs and is not there: its list, its manifests or their files."""
+        gone = self._gone([snapshot.manifest_list])
+        gone = gone or self._gone([one.manifest_path for one in snapshot.manifests(self._io)])
+        if gone:
+            return gone
+        entries = [entry for part in self._entries(snapshot) for entry in part]
+        return self._gone([entry.data_file.file_path for entry in entries])
+
+    def _gone(self, paths: list[str]) -> list[str]:
+        unseen = [path for path in paths if path not in self._found]
+        gone = [path for path in unseen if not self._io.new_input(path).exists()]
+        self._found.update(set(unseen) - set(gone))
         return gone
 
     def _entries(self, snapshot: Snapshot) -> tuple[list[ManifestEntry], list[ManifestEntry]]:
