@@ -1,4 +1,7 @@
-"""gcp-storage-emulator: a Google Cloud Storage in Python. It asks nobody who they are."""
+"""gcp-storage-emulator: a Google Cloud Storage in Python, with the XML door of gcs_emulator.py.
+
+It asks nobody who they are.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +26,10 @@ class GoogleStorage(Server):
         return f"http://{self.host}:{self._port}"
 
     def command(self) -> list[str]:
-        emulator = str(Path(sys.executable).parent / "gcp-storage-emulator")
+        emulator = str(Path(__file__).with_name("gcs_emulator.py"))
         data = str(self.folder / "data")
-        place = [f"--host={self.host}", f"--port={self._port}"]
-        return [emulator, f"--data-dir={data}", "start", *place, f"--default-bucket={BUCKET}", "--quiet"]
+        place = [f"--host={self.host}", f"--port={self._port}", f"--default-bucket={BUCKET}", "--quiet"]
+        return [sys.executable, emulator, f"--data-dir={data}", "start", *place]
 
     def answers(self) -> bool:
         return ask(f"{self.uri}/storage/v1/b/{BUCKET}").status == 200

@@ -45,6 +45,14 @@ class IcebergRest(Server):
     def uri(self) -> str:
         return f"http://{self.host}:{self._port}"
 
+    def options(self) -> dict[str, object]:
+        """How a sink finds it, and where its store is; the login of the store is the server's to hand out."""
+        place = {name: self._properties[name] for name in ("s3.endpoint",) if name in self._properties}
+        if "client.region" in self._properties:
+            place["s3.region"] = self._properties["client.region"]
+        storage = {f"storage.{name}": value for name, value in place.items()}
+        return {"catalog.type": "rest", "catalog.uri": self.uri, **storage}
+
     def command(self) -> list[str]:
         properties = {
             "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",

@@ -44,6 +44,34 @@ class SeaweedFS(Server):
     def warehouse(self) -> str:
         return f"s3://{TABLE_BUCKET}"
 
+    def oauth2(self, secret: str = SECRET) -> dict[str, object]:
+        """How a sink finds the catalog and the store, with a token of OAuth2."""
+        return {**self._options(), "catalog.prop.credential": f"{KEY}:{secret}"}
+
+    def sigv4(self, secret: str = SECRET) -> dict[str, object]:
+        """The same, with requests that are signed as AWS wants it."""
+        signed = {
+            "rest.sigv4-enabled": "true",
+            "rest.signing-name": "s3tables",
+            "rest.signing-region": REGION,
+            "client.access-key-id": KEY,
+            "client.secret-access-key": secret,
+        }
+        return {**self._options(), **{f"catalog.prop.{name}": value for name, value in signed.items()}}
+
+    def storage(self, secret: str = SECRET) -> dict[str, str]:
+        """How a store is reached, in Iceberg's words."""
+        return {
+            "s3.endpoint": self.s3_uri,
+            "s3.access-key-id": KEY,
+            "s3.secret-access-key": secret,
+            "s3.region": REGION,
+        }
+
+    def _options(self) -> dict[str, object]:
+        storage = {f"storage.{name}": value for name, value in self.storage().items()}
+        return {"catalog.type": "rest", "catalog.uri": self.rest_uri, "warehouse": self.warehouse, **storage}
+
     def command(self) -> list[str]:
         weed = Path(sys.executable).parent / "weed"
         flags = {
