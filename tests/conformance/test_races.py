@@ -13,7 +13,7 @@ from tests.support.racers import Racers, together
 from tests.support.sinks import commit
 from tests.support.truth import ordered, rows_of, snapshots_of_main
 
-EPOCHS = 2
+EPOCHS = 1
 pytestmark = pytest.mark.parametrize("backend", OF_PROCESSES, indirect=True)
 
 

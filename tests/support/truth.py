@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import ArrowScan, PyArrowFileIO, schema_to_pyarrow
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntry
 from pyiceberg.schema import Schema
@@ -67,8 +68,10 @@ def entries_of(snapshot: Snapshot) -> list[ManifestEntry]:
     return data + deletes
 
 
-def files_of(table: Table) -> PyArrowFileIO:
+def files_of(table: Table) -> FileIO:
     """PyIceberg's own way to the files of a table, with the logins that its catalog has for them."""
+    if table.location().startswith("abfss:"):
+        return table.io  # PyIceberg's own takes the account's host for a part of the path
     return PyArrowFileIO(table.io.properties)
 
 
@@ -124,7 +127,7 @@ def _schema_of(table: Table, snapshot: Snapshot) -> Schema:
     return table.schemas()[snapshot.schema_id] if snapshot.schema_id is not None else table.schema()
 
 
-def _entries(snapshot: Snapshot, io: PyArrowFileIO) -> tuple[list[ManifestEntry], list[ManifestEntry]]:
+def _entries(snapshot: Snapshot, io: FileIO) -> tuple[list[ManifestEntry], list[ManifestEntry]]:
     data: list[ManifestEntry] = []
     deletes: list[ManifestEntry] = []
     for manifest in snapshot.manifests(io):

@@ -34,6 +34,15 @@ class Azurite(Server):
         """The endpoint, the account as the first part of its path."""
         return f"{'https' if self._tls else 'http'}://{self.host}:{self._port}/{ACCOUNT}"
 
+    def storage(self, key: str = KEY) -> dict[str, str]:
+        """How the store is reached, in Iceberg's words."""
+        return {
+            "adls.account-name": ACCOUNT,
+            "adls.account-key": key,
+            "adls.blob-storage-authority": f"{self.host}:{self._port}",
+            "adls.blob-storage-scheme": "http",
+        }
+
     def command(self) -> list[str]:
         node = shutil.which("node")
         if node is None:
@@ -43,10 +52,14 @@ class Azurite(Server):
         place = [f"--blobHost={self.host}", f"--blobPort={self._port}", f"--location={self.folder / 'data'}"]
         if self._tls is not None:
             place += [f"--cert={self._tls[0]}", f"--key={self._tls[1]}", "--oauth=basic"]
-        return [node, str(_MAIN), *place, "--silent", "--disableTelemetry", "--skipApiVersionCheck"]
+        return [node, str(_MAIN), *place, "--disableTelemetry", "--skipApiVersionCheck"]
 
     def environment(self) -> dict[str, str]:
         return {"AZURITE_ACCOUNTS": f"{ACCOUNT}:{KEY}"}
+
+    def lists(self, request: str) -> bool:
+        """Whether a request of its log asks for a list of objects."""
+        return "comp=list" in request
 
     def answers(self) -> bool:
         """It answers, and has the container."""

@@ -7,9 +7,12 @@ the emulator's own storage. Run as a program with the emulator's own words.
 
 from __future__ import annotations
 
+import http.server
 import re
 import sys
+import threading
 import uuid
+from collections.abc import Callable
 from datetime import datetime
 from email.utils import format_datetime
 from http import HTTPStatus
@@ -17,11 +20,11 @@ from typing import Any
 
 from gcp_storage_emulator import __main__ as emulator
 from gcp_storage_emulator import server
-from gcp_storage_emulator.exceptions import NotFound
 from gcp_storage_emulator.handlers import objects
 
-_OBJECT = r"^/(?P<bucket_name>[-.\w]+)/(?P<object_id>.+)$"
+_OBJECT = r"^/(?P<bucket_name>[^/]+)/(?P<object_id>.+)$"
 _uploads: dict[str, dict[int, bytes]] = {}
+_one_at_a_time = threading.Lock()
 
 
 def put(request: Any, response: Any, storage: Any) -> None:
@@ -66,11 +69,7 @@ def _create(request: Any, response: Any, storage: Any, content: bytes) -> None:
     place = request.params["bucket_name"], request.params["object_id"]
     kind = "application/octet-stream"
     told = objects._make_object_resource(request.base_url, *place, kind, str(len(content)))
-    try:
-        storage.create_file(*place, content, objects._checksums(content, told))
-    except NotFound:
-        response.status = HTTPStatus.NOT_FOUND
-        return
+    storage.create_file(*place, content, objects._checksums(content, told))
     _tell(response, told)
 
 
@@ -79,6 +78,20 @@ def _tell(response: Any, told: dict[str, Any]) -> None:
     response["x-goog-generation"] = told["generation"]
     updated = datetime.fromisoformat(told["updated"])
     response["Last-Modified"] = format_datetime(updated, usegmt=True)
+
+
+def locked(handler: Callable[[Any, Any, Any], None]) -> Callable[[Any, Any, Any], None]:
+    """The emulator's storage is not made for threads; only bodies are sent at the same time."""
+
+    def run(request: Any, response: Any, storage: Any) -> None:
+        request.data  # noqa: B018 (it is read from the network here)
+        with _one_at_a_time:
+            if request.params["bucket_name"] in storage.buckets:
+                handler(request, response, storage)
+            else:
+                response.status = HTTPStatus.NOT_FOUND
+
+    return run
 
 
 class _Handler(server.RequestHandler):
@@ -108,9 +121,11 @@ class _HeadersOnly:
 
 
 if __name__ == "__main__":
-    ours = {"GET": get, "PUT": put, "POST": post, "DELETE": delete}
+    ours = {"GET": locked(get), "PUT": locked(put), "POST": locked(post), "DELETE": locked(delete)}
     own = server.HANDLERS[:-1]  # the last of its routes is the XML door
     server.HANDLERS = (*own, (_OBJECT, ours))
     server.RequestHandler = _Handler
-    server.server.HTTPServer.request_queue_size = 64
+    # Its own answers one request after the other: a client that reads two at once would wait for ever.
+    server.server.HTTPServer = http.server.ThreadingHTTPServer
+    http.server.ThreadingHTTPServer.request_queue_size = 64
     sys.exit(emulator.main())

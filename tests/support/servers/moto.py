@@ -25,8 +25,21 @@ class Moto(Server):
     def s3_uri(self) -> str:
         return f"http://{self.host}:{self._port}"
 
+    def storage(self, secret: str = SECRET) -> dict[str, str]:
+        """How the store is reached, in Iceberg's words."""
+        return {
+            "s3.endpoint": self.s3_uri,
+            "s3.access-key-id": KEY,
+            "s3.secret-access-key": secret,
+            "s3.region": REGION,
+        }
+
     def command(self) -> list[str]:
         return [str(Path(sys.executable).parent / "moto_server"), "-H", self.host, "-p", str(self._port)]
+
+    def lists(self, request: str) -> bool:
+        """Whether a request of its log asks for a list of objects."""
+        return request.startswith((f"GET /{BUCKET}?", f"GET /{BUCKET}/?"))
 
     def answers(self) -> bool:
         """It answers, and has the bucket."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import http.client
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -22,6 +23,7 @@ import subprocess
 import tempfile
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,6 +109,12 @@ class Server:
     @property
     def log(self) -> Path:
         return self.folder / "log"
+
+    def requests(self) -> list[str]:
+        """The requests that it has logged, `GET /path?query` each; empty for a server that logs none."""
+        text = self.log.read_text(encoding="utf-8", errors="replace")
+        found = re.findall(r"\b((?:GET|HEAD|PUT|POST|DELETE) /\S*) HTTP/1", text)
+        return [urllib.parse.unquote(request) for request in found]
 
     def last_words(self) -> str:
         text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""

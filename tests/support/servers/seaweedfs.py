@@ -82,6 +82,7 @@ class SeaweedFS(Server):
             "tableBucket": TABLE_BUCKET,
             "admin.ui": "false",
             "webdav": "false",
+            "s3.autoCreateBucket": "false",
             "s3.port.lance": "0",
             "master.telemetry": "false",
             **{name: str(port) for name, port in self._ports.items()},
