@@ -8,19 +8,27 @@ import pyarrow as pa
 import pytest
 
 from calve import Fenced, IcebergSink, SinkConfig
+from calve.runtime.clock import SystemClock
 from tests.support.backends import OF_PROCESSES, Backend
 from tests.support.racers import Racers, together
 from tests.support.sinks import commit
-from tests.support.truth import ordered, rows_of, snapshots_of_main
+from tests.support.truth import commits_of_main, ordered, rows_of
 
 EPOCHS = 1
 pytestmark = pytest.mark.parametrize("backend", OF_PROCESSES, indirect=True)
 
 
+class Impatient(SystemClock):
+    """Waits a little, however long it is told to: eight at once conflict often, and wait longer each time."""
+
+    def wait_ms(self, duration_ms: int) -> None:
+        super().wait_ms(min(duration_ms, 50))
+
+
 def _write(options: dict[str, object], sink_id: str) -> None:
     together()
     config = SinkConfig.from_options(options | {"writer.id": sink_id, "commit.attempts": "200"})
-    with IcebergSink(config) as sink:
+    with IcebergSink(config, clock=Impatient()) as sink:
         for epoch in range(EPOCHS):
             commit(sink, epoch, pa.table({"id": [f"{sink_id}-{epoch}"], "v": [epoch]}))
 
@@ -31,11 +39,12 @@ def test_eight_sinks_make_one_table_and_none_loses_a_row(backend: Backend, eight
     eight.race(_write, [(backend.options, name) for name in names])
     table = backend.load()
     assert rows_of(table) == ordered({"id": f"{n}-{e}", "v": e} for n in names for e in range(EPOCHS))
-    assert len(snapshots_of_main(table)) == eight.count * EPOCHS
+    assert len(commits_of_main(table)) == eight.count * EPOCHS
 
 
 def _claim_and_commit(options: dict[str, object], number: int) -> str:
-    sink = IcebergSink(SinkConfig.from_options(options | {"commit.attempts": "200"}))
+    config = SinkConfig.from_options(options | {"commit.attempts": "200"})
+    sink = IcebergSink(config, clock=Impatient())
     together()
     outcome = "landed"
     try:
@@ -63,4 +72,4 @@ def test_of_eight_runs_of_one_sink_one_goes_on(backend: Backend, eight: Racers) 
     table = backend.load()
     winner = {"id": "racer", "v": outcomes.index("landed")}
     assert rows_of(table) == ordered([{"id": "first", "v": -1}, winner])
-    assert len(snapshots_of_main(table)) == 2
+    assert len(commits_of_main(table)) == 2

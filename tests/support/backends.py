@@ -19,6 +19,7 @@ from pyiceberg.table import Table
 
 from calve import IcebergSink, SinkConfig
 from calve.table.catalogs import open_catalog
+from tests.support.tagless import tagless
 
 Options = dict[str, object]
 _number = itertools.count()
@@ -33,6 +34,7 @@ class Backend:
     catalog_options: Options
     namespace: tuple[str, ...] = field(default_factory=lambda: (unique("ns"),))
     table: str = "t"
+    fence: str = "tag"
     shared: Catalog | None = None
     """A catalog that lives in this process alone: sinks are given it."""
     opened: list[Catalog] = field(default_factory=list)
@@ -53,6 +55,7 @@ class Backend:
             "table.name": self.table,
             "write.mode": "upsert",
             "equality.delete.columns": "id",
+            "fence": self.fence,
             **self.catalog_options,
         }
 
@@ -87,6 +90,11 @@ def unique(word: str) -> str:
 # What a sink is told of each catalog: from its server, if it has one, and the folder of the test.
 _OPTIONS: dict[str, tuple[str | None, Callable[[Any, Path], Options]]] = {
     "sqlite": (None, lambda _, folder: sql_options(f"sqlite:///{folder}/catalog.db", folder)),
+    "sqlite, fence on main": (None, lambda _, folder: sql_options(f"sqlite:///{folder}/catalog.db", folder)),
+    "without tags, fence on main": (
+        None,
+        lambda _, folder: sql_options(f"sqlite:///{folder}/catalog.db", folder),
+    ),
     "memory": (None, lambda _, folder: {"catalog.type": "memory", "warehouse": str(folder / "warehouse")}),
     "postgresql": ("postgresql", lambda server, folder: sql_options(server, folder)),
     "seaweedfs-oauth2": ("seaweedfs", lambda server, _: server.oauth2()),
@@ -99,15 +107,20 @@ ALL = tuple(
     pytest.param(name, marks=[] if server is None else pytest.mark.servers)
     for name, (server, _) in _OPTIONS.items()
 )
-OF_PROCESSES = tuple(param for param in ALL if param.values != ("memory",))
+OF_PROCESSES = tuple(
+    param for param in ALL if param.values[0] not in ("memory", "without tags, fence on main")
+)
 """Those that several processes can use at once."""
 
 
 def make_backend(name: str, request: pytest.FixtureRequest, folder: Path) -> Backend:
     server, options = _OPTIONS[name]
     made = Backend(name, folder, options(server and request.getfixturevalue(server), folder))
-    if name == "memory":
+    made.fence = "main" if name.endswith("fence on main") else "tag"
+    if name.startswith(("memory", "without tags")):
         made.shared = open_catalog(SinkConfig.from_options(made.options).catalog)
+    if name.startswith("without tags"):
+        made.shared = tagless(made.catalog())
     return made
 
 

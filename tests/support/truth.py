@@ -57,6 +57,15 @@ def snapshots_of_main(table: Table) -> list[Snapshot]:
     return chain[::-1]
 
 
+def commits_of_main(table: Table) -> list[Snapshot]:
+    """The sinks' commits on main, oldest first: with the fence on main, claims are there as well."""
+    return [
+        snapshot
+        for snapshot in snapshots_of_main(table)
+        if summary_of(snapshot).get("calve.committed") == str(snapshot.snapshot_id)
+    ]
+
+
 def summary_of(snapshot: Snapshot) -> dict[str, str]:
     assert snapshot.summary is not None
     return {"operation": snapshot.summary.operation.value, **snapshot.summary.additional_properties}
