@@ -21,7 +21,7 @@ import obstore
 import pyarrow as pa
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 
-from calve.model.errors import AccessDenied, StoreError
+from calve.model.errors import AccessDenied, CalveError, StoreError
 from calve.store.access import Access
 from calve.store.base import Upload
 
@@ -132,6 +132,7 @@ class _Parts(io.RawIOBase):
         self._part_bytes = int(store.access.number("s3.multipart.part-size-bytes", PART_BYTES))
         self._held = bytearray()
         self._writer: Any = None
+        self._failed: CalveError | None = None
         self._written = 0
 
     def writable(self) -> bool:
@@ -179,15 +180,23 @@ class _Parts(io.RawIOBase):
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        with self._store._errors("write", self._location):
-            try:
-                yield
-            except OSError as error:
-                if self._writer is not None and type(error) is OSError:
-                    # The library's writer of parts says everything as one kind: a look tells a login that is
-                    # refused from a store that is away.
-                    self._look()
-                raise
+        if self._failed is not None:
+            raise self._failed
+        try:
+            with self._store._errors("write", self._location):
+                try:
+                    yield
+                except OSError as error:
+                    if self._writer is not None and type(error) is OSError:
+                        # The library's writer of parts says everything as one kind: a look tells a login that
+                        # is refused from a store that is away.
+                        self._look()
+                    raise
+        except CalveError as error:
+            # The library's writer forgets its key when an upload cannot begin: closed after that, it sends
+            # what it holds to the bucket itself, which on S3 makes a bucket.
+            self._writer, self._held, self._failed = None, bytearray(), error
+            raise
 
     def _look(self) -> None:
         try:
