@@ -113,6 +113,8 @@ def test_a_bucket_that_is_missing_is_an_error_with_the_next_step(place: Place, s
         with place.store_at(location).create(location) as stream:
             stream.write(os.urandom(SIZES[size]))
     assert "bucket" in caught.value.hint
+    made = [request for request in place.server.requests() if request.rstrip("/") == "PUT /no-such-bucket"]
+    assert not made
 
 
 @on_object_stores

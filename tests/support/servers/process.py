@@ -113,7 +113,7 @@ class Server:
     def requests(self) -> list[str]:
         """The requests that it has logged, `GET /path?query` each; empty for a server that logs none."""
         text = self.log.read_text(encoding="utf-8", errors="replace")
-        found = re.findall(r"\b((?:GET|HEAD|PUT|POST|DELETE) /\S*) HTTP/1", text)
+        found = re.findall(r"((?:GET|HEAD|PUT|POST|DELETE) /\S*) HTTP/1", text)
         return [urllib.parse.unquote(request) for request in found]
 
     def last_words(self) -> str:
