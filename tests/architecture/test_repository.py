@@ -20,11 +20,13 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.support.servers.known import KNOWN
 from tools import venvs
 from tools.env import DEV_LOCK
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "calve"
+SERVERS = ROOT / "tests" / "support" / "servers"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 # Joined here, so that this file does not name what it forbids.
@@ -184,6 +186,11 @@ def test_every_package_of_npm_has_a_hash():
     packages = json.loads(text_of(ROOT / "requirements" / "package-lock.json"))["packages"]
     assert len(packages) > 1
     assert [name for name, package in packages.items() if name and "integrity" not in package] == []
+
+
+def test_what_servers_get_wrong_is_written_down_beside_them():
+    rows = re.findall(r"^\| (\S+) \| (.+) \|$", text_of(SERVERS / "README.md"), re.MULTILINE)
+    assert {(back_end, why) for (back_end, _), why in KNOWN.items()} <= set(rows)
 
 
 def test_every_line_of_spark_that_the_package_allows_is_tested():
