@@ -37,6 +37,7 @@ class Said:
 
     status: int | None = 200
     body: Any = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
 
 
 Answer = Callable[[Asked], Said]
@@ -69,7 +70,8 @@ def scripted(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Scri
                 return
             content = said.body if isinstance(said.body, bytes) else json.dumps(said.body).encode()
             self.send_response(said.status)
-            self.send_header("Content-Type", "application/json")
+            for name, value in {"Content-Type": "application/json", **said.headers}.items():
+                self.send_header(name, value)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             if self.command != "HEAD":

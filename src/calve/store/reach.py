@@ -17,7 +17,7 @@ from calve.model.errors import AccessDenied, StoreError
 from calve.store import check_location, store_for
 from calve.store.access import Access
 
-_QUICK = {"store.retries": "1", "s3.connect-timeout": "3", "s3.request-timeout": "4"}
+_QUICK = {"store.retries": "1", "s3.connect-timeout": "3", "s3.request-timeout": "3"}
 
 
 def reach(location: str, access: Access) -> None:
@@ -45,7 +45,7 @@ def _check_region(location: str, access: Access) -> None:
     endpoint = (access.get("s3.endpoint") or f"https://s3.{asked}.amazonaws.com").rstrip("/")
     request = urllib.request.Request(f"{endpoint}/{bucket}", method="HEAD")
     try:
-        with urllib.request.urlopen(request, timeout=3) as answer:
+        with urllib.request.urlopen(request, timeout=2) as answer:
             headers = answer.headers
     except urllib.error.HTTPError as error:
         headers = error.headers
