@@ -122,7 +122,8 @@ def commits_many(catalog: Catalog) -> bool:
 
 def send_many(catalog: Catalog, attempts: Sequence[tuple[Base, Attempt]]) -> Sent:
     """Send attempts to several tables in one request: all land, or none does. A Landed shows no base: the
-    server does not say what the tables are now."""
+    server does not say what the tables are now. `NotImplementedError`: the server turns out to have no such
+    endpoint, and nothing was sent; `commits_many` says so from then on."""
     assert isinstance(catalog, CommitsMany), "ask commits_many first"
     changes = [(base.table.name(), attempt.requirements, attempt.updates) for base, attempt in attempts]
     return _sent(lambda: catalog.commit_tables(changes), attempts[0][0].table.name())

@@ -58,13 +58,16 @@ _REFRESH = (
 )
 _TEMPORARY = ("s3.session-token", "gcs.oauth2.token", "adls.sas-token")
 _OF_A_LOGIN = ("s3.session-token", "s3.session-token-expires-at-ms", "s3.profile-name", "s3.role-arn")
-_ANSWERS = {
+_ANSWERS: dict[int, type[Exception]] = {
     404: NoSuchTableError,
     409: CommitFailedException,
     500: CommitStateUnknownException,
     502: CommitStateUnknownException,
     504: CommitStateUnknownException,
 }
+
+
+_NO_ENDPOINT = {405: NotImplementedError, 406: NotImplementedError, 501: NotImplementedError}
 
 
 def open_catalog(config: CatalogConfig) -> RestCatalog:
@@ -85,13 +88,15 @@ class Rest(RestCatalog):
         self._secrets = secrets
         self._keeps_keys = False
         """Whether the server advertises that it knows `Idempotency-Key`."""
+        self._may_commit_many = False
+        """The server names no endpoints. Then it has, by the specification, this one too."""
         # All snapshots: the lineage of main is walked through them.
         super().__init__(name, **{**properties, "snapshot-loading-mode": "all"})
 
     @property
     def commits_many(self) -> bool:
         """Whether one request can commit to several tables."""
-        return _COMMIT_MANY in self._supported_endpoints
+        return _COMMIT_MANY in self._supported_endpoints or self._may_commit_many
 
     def _create_session(self) -> Session:
         properties = self.properties
@@ -122,6 +127,7 @@ class Rest(RestCatalog):
     def _note_config(self, response: Response, **_: Any) -> None:
         if response.ok and response.url.partition("?")[0].endswith("/v1/config"):
             self._keeps_keys = b'"idempotency-key-lifetime"' in response.content
+            self._may_commit_many = b'"endpoints"' not in response.content
 
     def _refresh_token(self) -> None:
         """Called by PyIceberg when a server answered 401, before it sends the same request once more."""
@@ -152,9 +158,15 @@ class Rest(RestCatalog):
             for table, requirements, updates in changes
         ]
         body = f'{{"table-changes":[{",".join(requests)}]}}'
-        self._post_once(self.url("transactions/commit"), body.encode())
+        try:
+            self._post_once(self.url("transactions/commit"), body.encode(), _ANSWERS | _NO_ENDPOINT)
+        except NotImplementedError:
+            self._may_commit_many = False
+            raise
 
-    def _post_once(self, url: str, body: bytes) -> Response:
+    def _post_once(
+        self, url: str, body: bytes, answers: Mapping[int, type[Exception]] = _ANSWERS
+    ) -> Response:
         headers = {"Idempotency-Key": str(uuid7())} if self._keeps_keys else {}
         response = self._session.post(url, data=body, headers=headers)
         if response.status_code in (401, 419) and isinstance(self._auth_manager, ClientCredentials):
@@ -163,7 +175,7 @@ class Rest(RestCatalog):
         try:
             response.raise_for_status()
         except HTTPError as error:
-            _handle_non_200_response(error, dict(_ANSWERS))
+            _handle_non_200_response(error, dict(answers))
         return response
 
     # -- tables ------------------------------------------------------------------------------------

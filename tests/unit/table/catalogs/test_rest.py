@@ -431,3 +431,19 @@ def test_each_mistake_of_a_connection_is_an_error_of_its_own_within_ten_seconds(
             assert time.monotonic() - started < 10
             assert caught.value.hint
             assert SECRET not in str(caught.value)
+
+
+def test_an_endpoint_that_turns_out_not_to_be_there_is_not_asked_again() -> None:
+    """A server that names no endpoints has all of the specification's, or says no."""
+    with scripted(_answering(lambda _: Said(405))) as server:
+        catalog = rest(server.uri)
+        assert isinstance(catalog, Rest)
+        assert catalog.commits_many
+        with pytest.raises(NotImplementedError):
+            catalog.commit_tables([(("ns", "a"), (), ())])
+        assert not catalog.commits_many
+    named = {"endpoints": ["GET /v1/{prefix}/namespaces"]}
+    with scripted(_answering(lambda _: Said(204, b""), named)) as server:
+        catalog = rest(server.uri)
+        assert isinstance(catalog, Rest)
+        assert not catalog.commits_many
