@@ -141,6 +141,22 @@ def test_of_many_that_create_at_once_one_wins_and_all_have_its_table(place: Plac
             assert len({future.result(60) for future in made}) == 1
 
 
+def test_threads_share_a_catalog(place: Place) -> None:
+    with place.sink() as sink:
+        commit(sink, 0, ROWS)
+    catalog = place.catalog()
+    start = threading.Barrier(6)
+
+    def look() -> int:
+        start.wait()
+        names = [catalog.load_table((place.namespace, "t")).name() for _ in range(20)]
+        return names.count((place.namespace, "t"))
+
+    with ThreadPoolExecutor(6) as pool:
+        looks = [pool.submit(look) for _ in range(6)]
+        assert [future.result(60) for future in looks] == [20] * 6
+
+
 def test_a_table_with_a_long_name_is_written(place: Place) -> None:
     with place.sink(**{"table.name": "t" * 120}) as sink:
         commit(sink, 0, ROWS)
@@ -304,7 +320,7 @@ def test_tables_of_glue_stand_in_a_bucket(at_glue: Place, seaweedfs: SeaweedFS) 
 def test_a_commit_that_glue_made_and_answered_wrongly_is_not_made_again(
     at_glue: Place, monkeypatch: pytest.MonkeyPatch, answer: Exception
 ) -> None:
-    """Cases 16 to 22 with Glue: the request was applied, and its answer says something else or is lost."""
+    """Cases 16, 18 to 22 with Glue: the request was applied; its answer says something else or is lost."""
     answers = [answer]
 
     def lose(**_: Any) -> None:

@@ -12,6 +12,7 @@ between the two requests open.
 
 from __future__ import annotations
 
+import threading
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -38,8 +39,8 @@ CONNECT_S: Final = 3.0
 REQUEST_S: Final = 30.0
 
 
-class Connection(_HiveClient):
-    """A connection to the first of several metastores that takes it."""
+class Connection(threading.local, _HiveClient):
+    """A connection to the first of several metastores that takes it; each thread has its own."""
 
     def __init__(
         self, uris: tuple[str, ...], ugi: str | None, kerberos: str | None, request_s: float = REQUEST_S
