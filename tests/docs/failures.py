@@ -52,6 +52,7 @@ CASES = {
     33: "A write whose answer was lost: names are unique",
     35: "The disk is full: a clean error, nothing lost",
     36: "Power loss: all on the disk before the pointer moves",
+    37: "Vended credentials run out in the middle of an upload",
     38: "Others compact during a batch: no row comes back, none is lost",
     39: "An orphan sweep with files in flight",
     40: "Others expire snapshots: progress stays",

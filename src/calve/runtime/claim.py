@@ -20,6 +20,7 @@ from calve.protocol.retry import Answer
 from calve.runtime.hold import Hold
 from calve.runtime.refusal import refusal
 from calve.table.build import Attempt
+from calve.table.commit import said
 from calve.table.fence import Held
 
 
@@ -42,6 +43,7 @@ def claim(hold: Hold, check: Check | None = None) -> Claimed:
     run may have committed."""
     snapshot_id = hold.draw_snapshot_id()
     request: Attempt | None = None
+    refused: BaseException | None = None
     for attempt in range(1, hold.policy.attempts_max + 1):
         if attempt > 1:
             hold.pause(attempt - 1)
@@ -52,12 +54,13 @@ def claim(hold: Hold, check: Check | None = None) -> Claimed:
         overtaken = request and held and held.progress.generation > request.progress.generation
         if (held is not None and held.snapshot_id == snapshot_id) or overtaken:
             # A claim of ours whose answer was lost may have landed before the other: then this run was
-            # fenced, and a fenced run never claims again by ithold.
+            # fenced, and a fenced run never claims again by itself.
             return _claimed(hold, snapshot_id)
         if check is not None:
             check(hold.base.table)
         request = _claim_attempt(hold, snapshot_id)
         sent = hold.send(request)
+        refused = sent.cause or refused
         if sent.answer is Answer.LANDED:
             # A catalog may take a tag and not keep it: only what a fresh read shows counts. One that is
             # older than the answer (case 25), or of another table, shows nothing: the next round reads
@@ -66,9 +69,11 @@ def claim(hold: Hold, check: Check | None = None) -> Claimed:
             if table is not None and table.metadata.table_uuid == uuid and hold.see_newer(table):
                 return _claimed(hold, snapshot_id)
     raise CommitConflict(
-        f"the claim of sink {hold.identity.sink_id} was not taken in {hold.policy.attempts_max} attempts",
-        hint="Is another run of the same sink started again and again? Stop it, then start this one.",
-    )
+        f"the claim of sink {hold.identity.sink_id} was not taken in {hold.policy.attempts_max} attempts"
+        + ("" if refused is None else f"; the last was answered {said(refused)}"),
+        hint="Is another run of the same sink started again and again? Stop it, then start this one. If not, "
+        "look at what the catalog says.",
+    ) from refused
 
 
 def _claim_attempt(hold: Hold, snapshot_id: int) -> Attempt:

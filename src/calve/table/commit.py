@@ -175,7 +175,7 @@ def reaching(identifier: tuple[str, ...]) -> Iterator[None]:
         ) from error
     except _UNKNOWN as error:
         raise CatalogError(
-            f"the catalog cannot show or make {'.'.join(identifier)}: {_said(error)}",
+            f"the catalog cannot show or make {'.'.join(identifier)}: {said(error)}",
             hint="Is the catalog up and within reach? Nothing was changed; start again when it is.",
         ) from error
 

@@ -176,7 +176,7 @@ def test_all_that_is_missing_is_named():
         ({"table.name": "a;b"}, BadName, "a;b"),
         ({"table.name": ""}, ConfigError, "'table.name' is empty"),
         ({"catalog.type": "rest"}, ConfigError, "catalog.uri"),
-        ({"catalog.type": "nessie"}, ConfigError, "rest, glue, hive, memory or sql"),
+        ({"catalog.type": "nessie"}, ConfigError, "rest, s3table, glue, hive, memory or sql"),
         ({"catalog.uri": "http://nessie:19120/api/v1"}, ConfigError, "http://nessie:19120/iceberg"),
         ({"parquet.compression.level": "high"}, ConfigError, "parquet.compression.level"),
         ({5: "x"}, ConfigError, "int"),
