@@ -50,6 +50,7 @@ CASES = {
     30: "SQLite is locked: tried a bounded number of times",
     31: "The catalog is down for an hour: waited for",
     33: "A write whose answer was lost: names are unique",
+    34: "An upload that never ends: no object, and nobody names it",
     35: "The disk is full: a clean error, nothing lost",
     36: "Power loss: all on the disk before the pointer moves",
     37: "Vended credentials run out in the middle of an upload",

@@ -180,7 +180,7 @@ def reaching(identifier: tuple[str, ...]) -> Iterator[None]:
         ) from error
 
 
-def _said(error: Exception) -> str:
+def said(error: BaseException) -> str:
     """A server's own words, which its door has freed of secrets; of a library's, the kind alone."""
     return str(error)[:300] if isinstance(error, RESTError) else type(error).__name__
 
