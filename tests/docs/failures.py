@@ -49,6 +49,7 @@ CASES = {
     29: "Dropped and created again: stop",
     30: "SQLite is locked: tried a bounded number of times",
     31: "The catalog is down for an hour: waited for",
+    32: "A store that is slow (503): asked again",
     33: "A write whose answer was lost: names are unique",
     34: "An upload that never ends: no object, and nobody names it",
     35: "The disk is full: a clean error, nothing lost",
