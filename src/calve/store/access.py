@@ -75,12 +75,14 @@ class Refresh:
     headers: Headers
     """What a request must carry now."""
     ca_pem: str | None = None
+    certificate: tuple[str, str | None] | None = None
+    """A client's certificate and its key, as files: a server that wants one is asked only where they are."""
 
     def __call__(self, location: str) -> dict[str, str]:
         """New settings for a location."""
         request = urllib.request.Request(self.uri, headers=dict(self.headers()))
-        context = ssl.create_default_context(cadata=self.ca_pem) if self.uri.startswith("https:") else None
         try:
+            context = self._tls() if self.uri.startswith("https:") else None
             with urllib.request.urlopen(request, timeout=REFRESH_SECONDS_MAX, context=context) as answer:
                 return vended(json.load(answer), location)
         except (OSError, ValueError) as error:
@@ -93,12 +95,20 @@ class Refresh:
                 "run again when it is: files that were not committed are written again.",
             ) from None
 
+    def _tls(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(cadata=self.ca_pem)
+        if self.certificate is not None:
+            context.load_cert_chain(*self.certificate)
+        return context
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_sent_refresh, (self.uri, dict(self.headers()), self.ca_pem))
+        return (_sent_refresh, (self.uri, dict(self.headers()), self.ca_pem, self.certificate))
 
 
-def _sent_refresh(uri: str, headers: dict[str, str], ca_pem: str | None) -> Refresh:
-    return Refresh(uri, lambda: headers, ca_pem)
+def _sent_refresh(
+    uri: str, headers: dict[str, str], ca_pem: str | None, certificate: tuple[str, str | None] | None
+) -> Refresh:
+    return Refresh(uri, lambda: headers, ca_pem, certificate)
 
 
 @dataclass(frozen=True)

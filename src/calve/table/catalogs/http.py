@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from pyiceberg.exceptions import UnauthorizedError
 from requests import PreparedRequest, Response, Session
 from requests.adapters import HTTPAdapter
 from urllib3.util.retry import Retry
@@ -56,6 +57,7 @@ class Signed(Timed):
     def add_headers(self, request: PreparedRequest, **_: Any) -> None:
         from botocore.auth import SigV4Auth
         from botocore.awsrequest import AWSRequest
+        from botocore.exceptions import BotoCoreError, ClientError
 
         request.headers.pop("connection", None)  # it changes on the way
         if not request.body:
@@ -68,7 +70,13 @@ class Signed(Timed):
             data=request.body,
             headers=dict(request.headers),
         )
-        credentials = self._credentials.get_frozen_credentials()
+        try:
+            credentials = self._credentials.get_frozen_credentials()
+        except (BotoCoreError, ClientError) as error:
+            # The request was not sent. The library's own words may hold an account's names.
+            raise UnauthorizedError(
+                f"AWS gives no credentials to sign with: {type(error).__name__}"
+            ) from error
         SigV4Auth(credentials, self._service, self._region).add_auth(unsigned)
         for name in ("Authorization", "X-Amz-Date", "X-Amz-Security-Token"):
             if name in unsigned.headers:

@@ -234,7 +234,9 @@ class Rest(RestCatalog):
             adapter.add_headers(request)
             return {name: str(value) for name, value in request.headers.items()}
 
-        return Refresh(uri, headers, _read_bundle(self._session.verify))
+        shown = self.properties.get("ssl.client.cert")
+        certificate = None if shown is None else (shown, self.properties.get("ssl.client.key"))
+        return Refresh(uri, headers, _read_bundle(self._session.verify), certificate)
 
 
 class _Login:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import socket
 import ssl
 import threading
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 import trustme
+from botocore.exceptions import CredentialRetrievalError
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException, ForbiddenError
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
@@ -29,6 +31,8 @@ from calve.config.catalog import CatalogConfig
 from calve.model.errors import AccessDenied, CalveError, CatalogError, ConfigError
 from calve.table.catalogs import open_catalog
 from calve.table.catalogs.rest import Rest, uuid7
+from calve.table.commit import load
+from calve.table.fileio import access_of
 from calve.table.location import table_root
 from tests.support.http import Answer, Asked, Said, Scripted, scripted
 
@@ -447,3 +451,42 @@ def test_an_endpoint_that_turns_out_not_to_be_there_is_not_asked_again() -> None
         catalog = rest(server.uri)
         assert isinstance(catalog, Rest)
         assert not catalog.commits_many
+
+
+def test_vended_credentials_are_renewed_from_a_server_that_wants_a_certificate(
+    ca: trustme.CA, bundle: str, tmp_path: Path
+) -> None:
+    mine = ca.issue_cert("ana@example.org")
+    mine.cert_chain_pems[0].write_to_path(tmp_path / "mine.pem")
+    mine.private_key_pem.write_to_path(tmp_path / "mine.key")
+    shown = {"ssl.client.cert": str(tmp_path / "mine.pem"), "ssl.client.key": str(tmp_path / "mine.key")}
+    given = {"s3.access-key-id": "new", "s3.secret-access-key": "x", "s3.session-token": "t"}
+
+    def answer(asked: Asked) -> Said:
+        return _config(asked) if "config" in asked.path else Said(200, {**TABLE, "config": given})
+
+    with scripted(answer, _serve(ca, "127.0.0.1", wants_client=True)) as server:
+        catalog = rest(server.uri, **{"ssl.cabundle": bundle, **shown})
+        refresh = access_of(table(catalog).io).refresh
+        assert refresh is not None
+        assert refresh("s3://bucket/ns/t") == given
+        assert pickle.loads(pickle.dumps(refresh))("s3://bucket/ns/t") == given
+
+
+def test_a_role_that_can_no_longer_be_assumed_is_denied_and_not_unknown() -> None:
+    signing = {"rest.sigv4-enabled": "true", "rest.signing-region": "eu-west-1"}
+    keys = {"client.access-key-id": "AKIDEXAMPLE", "client.secret-access-key": SECRET}
+    with scripted(lambda asked: _config(asked) if "config" in asked.path else Said(200, TABLE)) as server:
+        catalog = rest(server.uri, **keys, **signing)
+        adapter: Any = catalog._session.get_adapter(server.uri)  # type: ignore[attr-defined]
+
+        class Gone:
+            def get_frozen_credentials(self) -> None:
+                raise CredentialRetrievalError(provider="assume-role", error_msg=SECRET)
+
+        adapter._credentials = Gone()
+        asked = len(server.asked)
+        with pytest.raises(AccessDenied, match="no credentials to sign with") as caught:
+            load(catalog, ("ns", "t"))
+        assert len(server.asked) == asked
+        assert SECRET not in str(caught.value)
