@@ -84,6 +84,7 @@ class Proxy:
         self._older: dict[str, deque[bytes]] = {}
         self._tokens = 0
         self._taken: set[str | None] = set()
+        """Tokens that were good."""
         self._refused: set[str] = set()
         self._closing = threading.Event()
         self.faults: Counter[tuple[Kind, Fault]] = Counter()
@@ -140,8 +141,8 @@ class Proxy:
         if self._is_refused(request):
             return Fault(Act.DROP, Reply.EXPIRED)
         fault = self._schedule.fault(request.kind, request.nth)
-        was_taken = self._was_taken(request)
-        if fault.reply is Reply.EXPIRED and not was_taken:
+        # A token that is refused before it ever was good tells a client to stop.
+        if fault.reply is Reply.EXPIRED and request.headers.get("Authorization") not in self._taken:
             return NONE
         if fault.reply is Reply.OLDER and not self._older.get(request.place):
             return NONE
@@ -230,15 +231,6 @@ class Proxy:
             token = {"access_token": f"token-{self._tokens}", "token_type": "bearer", "expires_in": 3600}
         return Answer(200, json.dumps(token).encode())
 
-    def _was_taken(self, request: Request) -> bool:
-        """Whether a token was good before: one that is refused at once tells a client to stop."""
-        token = request.headers.get("Authorization")
-        with self._lock:
-            known = token in self._taken
-            if token is not None:
-                self._taken.add(token)
-        return known
-
     def _is_refused(self, request: Request) -> bool:
         return request.kind is not Kind.TOKEN and request.headers.get("Authorization") in self._refused
 
@@ -250,6 +242,8 @@ class Proxy:
         )
         with self._lock:
             self.log.append(line)
+            if fault.reply is Reply.TRUE:
+                self._taken.add(request.headers.get("Authorization"))
 
 
 def _kind_of(method: str, path: str) -> Kind:

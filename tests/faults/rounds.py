@@ -227,6 +227,8 @@ class Round:
             "namespace": NAMESPACE,
             "table.name": self._table,
             "write.mode": self._mode,
+            # Few, so that callers are told of doubts and send an epoch again; many, so that they are settled.
+            "commit.attempts": Random(f"{self.seed}/{run}").choice((2, 3, 10)),
             **({"equality.delete.columns": "id"} if self._source.keyed else {}),
             **self._server.options(uri, run, self._conditions.timeout_ms),
         }

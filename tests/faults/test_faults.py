@@ -38,6 +38,7 @@ def test_two_runs_of_a_sink_keep_every_promise_whatever_the_network_answers(
     print(tally.report())
     assert tally.commits >= 30
     assert tally.ends["Fenced"] >= 3
+    assert tally.met["CommitUnknown"], "no epoch was ever in doubt"
     # A fault that a client never meets would prove nothing.
     met = {fault for (kind, fault) in tally.faults if kind is Kind.COMMIT}
     assert len(met) >= 15
@@ -53,4 +54,4 @@ def test_thousands_of_commits_keep_every_promise_whatever_the_network_answers(
     tally = run(Plan(SEED + 1, seconds=900, epochs=150), server_of(name, request), tmp_path, print)
     print(tally.report())
     assert set(tally.faults) == all_faults()
-    assert tally.commits >= 2_000
+    assert tally.commits >= 1_000
