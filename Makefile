@@ -5,6 +5,7 @@
 #   make unit simulation spark engines servers docs     one group of tests each
 #   make nightly soak bench          what takes longer
 #   make nemesis SECONDS=600 SEED=7  drivers on real Spark, killed again and again; every snapshot compared
+#   make faults SECONDS=600 SEED=7   two runs of a sink and a network that lies to them, on a real catalog
 #   make mutations                   each promise of the pipeline broken on purpose, and found out
 #   make spark-versions              the tests of the Spark pipeline on every release of PySpark that it works on
 #   make fmt lock clean
@@ -12,7 +13,8 @@
 # Knobs: PYTEST_ARGS='-k commit -x'   more words for pytest
 #        JOBS=4                       test processes of the group that runs in parallel (2)
 #        SEEDS=100000                 seeds of the soak
-#        SECONDS=600 SEED=7           of the nemesis; NEMESIS_ARGS='--cluster --kind upsert-mark' for more
+#        SECONDS=600 SEED=7           of the nemesis and of the faults
+#        NEMESIS_ARGS='--cluster'     and more of the nemesis; FAULTS_ARGS='--server seaweedfs' of the faults
 #        VERSIONS='4.0.5 4.3.0'       some releases of PySpark instead of all
 #        UPGRADE=1                    let `make lock` take newer releases
 #        PYTHON=/path/to/python3.12   the Python that .venv is made from
@@ -65,8 +67,12 @@ soak: env
 nemesis: need-java env jars
 	@$(PY) -m tests.nemesis --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(NEMESIS_ARGS)
 
+faults: need-java env jars
+	@$(PY) -m tests.faults --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(FAULTS_ARGS)
+
 mutations: need-java env jars
-	@$(PY) -m pytest -q -m 'not nightly or nightly' tests/nemesis/test_mutations.py $(PYTEST_ARGS)
+	@$(PY) -m pytest -q -m 'not nightly or nightly' tests/nemesis/test_mutations.py \
+		tests/faults/test_mutations.py $(PYTEST_ARGS)
 
 bench: need-java env jars
 	@$(PY) -m benchmarks $(BENCH_ARGS)
@@ -102,4 +108,4 @@ clean:
 		.hypothesis .coverage .coverage.* htmlcov build dist
 
 .PHONY: help demo test lint types layers unit simulation spark engines servers docs coverage nightly \
-	spark-versions soak nemesis mutations bench env jars npm lock fmt need-java need-node clean
+	spark-versions soak nemesis faults mutations bench env jars npm lock fmt need-java need-node clean

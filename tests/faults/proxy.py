@@ -12,34 +12,22 @@ back, because one that is applied after the checks were made would be a change b
 from __future__ import annotations
 
 import json
-import socket
-import struct
-import sys
 import threading
 from collections import Counter, deque
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from io import BufferedReader, BytesIO
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
+from tests.faults.listener import Answer, Damage, Listener
 from tests.faults.schedule import NONE, Act, Fault, Kind, Reply, Schedule
 
 _HOP: Final = frozenset({"connection", "content-length", "host", "transfer-encoding", "accept-encoding"})
 _REMEMBERED = 8
+_DAMAGES: Final = {Reply.CUT: Damage.CUT, Reply.SHORT: Damage.SHORT}
 _UPSTREAM_SECONDS = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a server answered."""
-
-    status: int
-    body: bytes
-    content_type: str = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +81,7 @@ class Proxy:
         """A status that every request is answered with, because the login has lost its rights: 401 or 403."""
         self.before_forward: Callable[[Request], None] = lambda _: None
         """Called with a request that is about to reach the server."""
-        self._server = _Listener(("127.0.0.1", 0), _handler_of(self))
+        self._server = Listener(self._serve)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
         self._thread.start()
 
@@ -122,7 +110,17 @@ class Proxy:
 
     # ---------------------------------------------------------------- one request
 
-    def arrive(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Request:
+    def _serve(
+        self, method: str, path: str, headers: dict[str, str], body: bytes
+    ) -> tuple[Answer | None, Damage]:
+        request = self._arrive(method, path, headers, body)
+        try:
+            fault = self._decide(request)
+            return self._answer(request, fault), _DAMAGES.get(fault.reply, Damage.NONE)
+        finally:
+            self._leave()
+
+    def _arrive(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Request:
         """Number a request."""
         kind = _kind_of(method, urlsplit(path).path)
         with self._lock:
@@ -131,12 +129,12 @@ class Proxy:
             self._numbers[kind] += 1
             return Request(self._numbers[None], self._numbers[kind], kind, method, path, body, headers)
 
-    def leave(self) -> None:
+    def _leave(self) -> None:
         with self._idle:
             self._busy -= 1
             self._idle.notify_all()
 
-    def decide(self, request: Request) -> Fault:
+    def _decide(self, request: Request) -> Fault:
         """The fault that a request meets."""
         if self._is_refused(request):
             return Fault(Act.DROP, Reply.EXPIRED)
@@ -158,7 +156,7 @@ class Proxy:
                     self._taken.discard(token)
         return fault
 
-    def answer(self, request: Request, fault: Fault) -> Answer | None:
+    def _answer(self, request: Request, fault: Fault) -> Answer | None:
         """Do with the request what the fault says. `None`: the client hears nothing but the end."""
         if self.revoked is not None:
             return self._deny(request, self.revoked)
@@ -260,69 +258,3 @@ def _kind_of(method: str, path: str) -> Kind:
 def _error(status: int, kind: str) -> Answer:
     said = {"error": {"message": "made up by the proxy", "type": kind, "code": status}}
     return Answer(status, json.dumps(said).encode())
-
-
-class _Listener(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no news; anything else is a defect of the proxy."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
-
-
-def _handler_of(proxy: Proxy) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        # An answer is written in one piece; without this a second piece waits for an acknowledgement.
-        disable_nagle_algorithm = True
-        wbufsize = -1
-
-        def _serve(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            request = proxy.arrive(self.command, self.path, dict(self.headers.items()), body)
-            try:
-                fault = proxy.decide(request)
-                answer = proxy.answer(request, fault)
-                if answer is None:
-                    self._reset()
-                else:
-                    self._write(answer, fault.reply)
-            finally:
-                proxy.leave()
-
-        do_GET = do_POST = do_HEAD = do_DELETE = do_PUT = _serve
-
-        def _write(self, answer: Answer, reply: Reply) -> None:
-            body = answer.body
-            if reply is Reply.CUT:
-                body = body[: len(body) // 2]
-            try:
-                self.send_response(answer.status)
-                self.send_header("Content-Type", answer.content_type)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                if self.command != "HEAD":
-                    self.wfile.write(body[: len(body) // 2] if reply is Reply.SHORT else body)
-                self.wfile.flush()
-            except OSError:
-                self.close_connection = True  # the client has given up
-            if reply is Reply.SHORT:
-                self._end()
-
-        def _reset(self) -> None:
-            """The connection is gone, not ended: a linger of 0 sends a reset."""
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self._end()
-
-        def _end(self) -> None:
-            self.close_connection = True
-            for stream in (self.wfile, self.rfile, self.connection):
-                with suppress(OSError):
-                    stream.close()  # the last one that closes ends the connection
-            self.rfile, self.wfile = BufferedReader(BytesIO()), BytesIO()  # the server lets go of them too
-
-        def log_message(self, format: str, *_: Any) -> None:
-            """Nothing on stderr: the proxy has a log of its own."""
-
-    return Handler

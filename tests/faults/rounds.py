@@ -252,7 +252,7 @@ class Round:
 
 def play(seed: int, server: Server, conditions: Conditions, *, epochs: int) -> Tally:
     """One round to its last epoch, checked."""
-    plan = Plan(seed, seconds=150, epochs=epochs, modes=("upsert",))
+    plan = Plan(seed, seconds=250, epochs=epochs, modes=("upsert",))
     tally = Tally()
     one = Round(plan, 0, server, time.monotonic() + plan.seconds, conditions)
     try:

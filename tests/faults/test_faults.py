@@ -34,6 +34,7 @@ def server_of(name: str, request: pytest.FixtureRequest) -> Server:
 def test_two_runs_of_a_sink_keep_every_promise_whatever_the_network_answers(
     name: str, seconds: float, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
+    """Cases 7, 10, 15 to 26 and 41."""
     tally = run(Plan(SEED, seconds), server_of(name, request), tmp_path, print)
     print(tally.report())
     assert tally.commits >= 30
@@ -51,6 +52,7 @@ def test_two_runs_of_a_sink_keep_every_promise_whatever_the_network_answers(
 def test_thousands_of_commits_keep_every_promise_whatever_the_network_answers(
     name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
+    """Cases 7, 10, 15 to 26 and 41."""
     tally = run(Plan(SEED + 1, seconds=900, epochs=150), server_of(name, request), tmp_path, print)
     print(tally.report())
     assert set(tally.faults) == all_faults()

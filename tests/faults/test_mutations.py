@@ -36,5 +36,5 @@ def test_a_sink_that_is_broken_on_purpose_is_found_out(
     mutation.break_it(monkeypatch)
     # A violation that is found at once, or an error that a whole sink would not raise.
     with pytest.raises((Violation, CalveError)) as found:
-        run(Plan(SEED, seconds=120, epochs=20), server, tmp_path)
+        run(Plan(SEED, seconds=120, epochs=8), server, tmp_path)
     print(found.value)

@@ -14,7 +14,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from calve import CommitConflict, CommitUnknown, StoreError
+from calve import CommitConflict, CommitUnknown, IcebergSink, SinkConfig, StoreError
 from tests.faults.backends import BucketServer, ReferenceServer
 from tests.faults.disk import SmallDisk
 from tests.faults.proxy import Proxy, Request
@@ -30,6 +30,7 @@ from tests.support.truth import check_every_snapshot
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
 
 SEED = 3
+ROWS = 1_500
 
 
 class Trouble:
@@ -67,24 +68,70 @@ def restart(server: Server) -> Callable[[], None]:
     return act
 
 
-def test_a_catalog_that_is_killed_in_the_middle_of_commits_has_each_of_them_once() -> None:
+# A few deaths for every day, many for the night.
+some_or_many = pytest.mark.parametrize("deaths", [2, pytest.param(12, marks=pytest.mark.nightly)])
+
+
+@some_or_many
+def test_a_catalog_that_is_killed_in_the_middle_of_commits_has_each_of_them_once(deaths: int) -> None:
+    """Cases 22, 24 and 31."""
     random = Random(SEED)
     with IcebergRest() as server:
-        trouble = Trouble({8 + 9 * one: random.uniform(0, 25) for one in range(3)}, restart(server))
+        trouble = Trouble({6 + 8 * one: random.uniform(0, 25) for one in range(deaths)}, restart(server))
         conditions = Conditions(Scripted(), timeout_ms=2_000, inserts=False, meanwhile=trouble.watch)
-        play(SEED, ReferenceServer(server), conditions, epochs=36)
-    assert trouble.done == 3
+        play(SEED, ReferenceServer(server), conditions, epochs=8 + 9 * deaths)
+    assert trouble.done == deaths
 
 
-def test_a_store_that_is_killed_in_the_middle_of_uploads_and_commits_loses_nothing() -> None:
-    """Some die while the catalog writes its metadata, some later, while the next epoch is uploaded."""
+@some_or_many
+def test_a_store_that_is_killed_in_the_middle_of_uploads_and_commits_loses_nothing(deaths: int) -> None:
+    """Some die while the catalog writes its metadata, some later, in the next epoch's upload. Case 33."""
+    random = Random(SEED)
     with SeaweedFS() as store, BucketServer.catalog_of(store) as catalog:
-        trouble = Trouble({7: 3.0, 14: 15.0, 21: 40.0, 28: 80.0}, restart(store))
+        trouble = Trouble({6 + 7 * one: random.uniform(0, 80) for one in range(deaths)}, restart(store))
         conditions = Conditions(
             Scripted(), timeout_ms=3_000, expected=(StoreError,), inserts=False, meanwhile=trouble.watch
         )
-        play(SEED, BucketServer(catalog, store), conditions, epochs=40)
-    assert trouble.done == 4
+        play(SEED, BucketServer(catalog, store), conditions, epochs=8 + 8 * deaths)
+    assert trouble.done == deaths
+
+
+@pytest.mark.nightly
+def test_a_store_that_is_killed_in_the_middle_of_a_large_upload_gets_every_row_once() -> None:
+    """The file goes up in parts, some before the store's death, some after. Case 32."""
+    rows = pa.table({"id": range(ROWS), "bytes": [Random(row).randbytes(20_000) for row in range(ROWS)]})
+    with SeaweedFS() as store, BucketServer.catalog_of(store) as catalog:
+        server = BucketServer(catalog, store)
+        options = server.options(server.uri, "only", 20_000)
+        options |= {"namespace": "large", "table.name": "t", "storage.s3.multipart.part-size-bytes": 5 << 20}
+        del (
+            options["catalog.prop.credential"],
+            options["catalog.prop.oauth2-server-uri"],
+        )  # nobody asks for it
+        with IcebergSink(SinkConfig.from_options(options)) as sink:
+            for epoch, delay_ms in enumerate((60, 150, 300)):
+                death = threading.Timer(delay_ms / 1000, restart(store))
+                death.start()
+                _until_it_is_in(sink, epoch, rows)
+                death.join()
+        read = server.direct().load_table(("large", "t")).scan().to_arrow()
+    assert sorted(read["id"].to_pylist()) == sorted([*range(ROWS)] * 3)
+    assert set(read["bytes"].to_pylist()) == set(rows["bytes"].to_pylist())
+
+
+def _until_it_is_in(sink: IcebergSink, epoch: int, rows: pa.Table) -> None:
+    """Rows that were on their way when the store died are written again, as the error says."""
+    for _ in range(20):
+        try:
+            if sink.begin_epoch(epoch):
+                sink.write_batch(rows)
+            sink.commit_epoch(epoch)
+        except (StoreError, CommitUnknown) as error:
+            print(error)
+            sink.rollback_epoch(epoch)
+        else:
+            return
+    raise AssertionError(f"epoch {epoch} was sent 20 times")
 
 
 class CrampedSeaweedFS(SeaweedFS):
@@ -101,6 +148,7 @@ class CrampedSeaweedFS(SeaweedFS):
 
 
 def test_a_store_whose_disk_is_full_fails_cleanly_and_goes_on_when_there_is_room() -> None:
+    """Case 35."""
     store = CrampedSeaweedFS()
 
     def full_for_a_while() -> None:
@@ -108,20 +156,20 @@ def test_a_store_whose_disk_is_full_fails_cleanly_and_goes_on_when_there_is_room
         time.sleep(1.5)
         store.disk.free()
 
-    trouble = Trouble({7: 0.0, 16: 30.0}, full_for_a_while)
+    trouble = Trouble({7: 0.0}, full_for_a_while)
     with store.disk, store, BucketServer.catalog_of(store) as catalog:
         conditions = Conditions(
             Scripted(), timeout_ms=3_000, expected=(StoreError,), inserts=False, meanwhile=trouble.watch
         )
-        tally = play(SEED, BucketServer(catalog, store, store_retries=1), conditions, epochs=30)
-    assert trouble.done == 2
+        tally = play(SEED, BucketServer(catalog, store, store_retries=1), conditions, epochs=15)
+    assert trouble.done == 1
     assert tally.met["StoreError"] + tally.met["CommitUnknown"], "nobody noticed that the disk was full"
 
 
 def test_a_full_local_disk_is_a_clean_failure_and_the_epoch_is_committed_when_there_is_room(
     tmp_path: Path,
 ) -> None:
-    """Files, metadata and the catalog's own database are on it."""
+    """Files, metadata and the catalog's own database are on it. Case 35."""
     (tmp_path / "disk").mkdir()
     model = Model(("id",))
     with SmallDisk(tmp_path / "disk", megabytes=8) as disk:

@@ -80,6 +80,7 @@ def story(server: Server, uri: str, table: str) -> Iterator[Story]:
 def test_a_login_that_the_catalog_denies_stops_the_sink_and_nothing_is_lost(
     status: int, iceberg_rest: IcebergRest, table_name: str
 ) -> None:
+    """Cases 26 and 27."""
     server = ReferenceServer(iceberg_rest)
     with (
         Proxy(server.uri, Scripted(), timeout_ms=5_000) as proxy,
@@ -116,7 +117,7 @@ class ChangingSecret(SeaweedFS):
 
 
 def test_a_secret_that_is_changed_stops_the_sink_until_the_old_one_is_good_again(table_name: str) -> None:
-    """Of the catalog and of the store: it is one login in SeaweedFS."""
+    """Of the catalog and of the store: it is one login in SeaweedFS. Case 27."""
     with ChangingSecret() as server:
         backend = SeaweedServer(server)
         with story(backend, backend.uri, table_name) as told:
