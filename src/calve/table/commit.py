@@ -105,7 +105,10 @@ def send(catalog: Catalog, base: Base, attempt: Attempt) -> Sent:
         nonlocal response
         response = catalog.commit_table(base.table, attempt.requirements, attempt.updates)
 
-    sent = _sent(commit, base.table.name())
+    try:
+        sent = _sent(commit, base.table.name())
+    except NotImplementedError as error:  # 501: something on the way said so, and not of what
+        return Sent(Answer.UNKNOWN, cause=error)
     if response is None:
         return sent
     table = base.table

@@ -85,6 +85,7 @@ def test_the_catalogs_own_no_is_a_conflict(base: Base, error: Exception) -> None
         ServiceUnavailableError("503"),
         ServerError("502"),
         UnauthorizedError("401"),
+        NotImplementedError("501"),
         LostConnection("reset"),
         ReadTimeout("no answer"),
         JSONDecodeError("cut", "{", 1),
@@ -128,6 +129,7 @@ def test_an_error_that_nobody_listed_is_a_defect_and_is_raised(base: Base) -> No
         (LOCKED, CatalogError),
         (LostConnection("reset"), CatalogError),
         (ServerError("500"), CatalogError),
+        (NotImplementedError("501"), CatalogError),
     ],
     ids=lambda value: type(value).__name__,
 )
