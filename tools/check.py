@@ -105,8 +105,9 @@ def pytest(group: str, coverage: bool, nightly: bool) -> list[str]:
     command += ["pytest", "-q", "-m", f"({expression(group)}) and {'' if nightly else 'not '}nightly"]
     if expression(group) == expression("unit+simulation") or group in ("unit", "simulation"):
         command += ["-n", os.environ.get("JOBS", "2"), "--dist", "worksteal"]
-    elif group == "spark":
-        # A session a process; tests wait for processes, for files and for one another half of the time.
+    elif group in ("spark", "servers"):
+        # A session or a server a process; tests wait for processes, for files and for one another half of the
+        # time.
         command += ["-n", os.environ.get("JOBS", "2"), "--dist", "loadfile"]
     if nightly:
         command += ["--timeout", "3600"]

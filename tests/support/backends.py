@@ -100,6 +100,7 @@ _OPTIONS: dict[str, tuple[str | None, Callable[[Any, Path], Options]]] = {
     "seaweedfs-oauth2": ("seaweedfs", lambda server, _: server.oauth2()),
     "seaweedfs-sigv4": ("seaweedfs", lambda server, _: server.sigv4()),
     "glue": ("ministack", lambda server, folder: server.options(folder / "warehouse")),
+    "s3tables, fence on main": ("ministack", lambda server, _: server.s3tables()),
     "hive": ("metastore", lambda server, folder: server.options(folder / "warehouse")),
     "iceberg-rest": ("iceberg_rest", lambda server, _: server.options()),
     "iceberg-rest-s3": ("iceberg_rest_s3", lambda server, _: server.options()),

@@ -1,4 +1,4 @@
-"""ministack 1.5: an emulator of AWS; of it, Glue, S3 and STS. It takes any login.
+"""ministack 1.5: an emulator of AWS; of it, Glue, S3 Tables, S3 and STS. It takes any login.
 
 What it gets wrong stands in README.md, each with a test that fails when it is put right.
 """
@@ -39,6 +39,31 @@ class Ministack(Server):
             "warehouse": str(warehouse),
             **login,
         }
+
+    def s3tables(self) -> dict[str, object]:
+        """How a sink finds a table bucket, which is made when it is first asked for."""
+        login = {f"catalog.prop.{name}": value for name, value in LOGIN.items()}
+        storage = {"endpoint": self.uri, "access-key-id": KEY, "secret-access-key": SECRET, "region": REGION}
+        return {
+            "catalog.type": "s3table",
+            "catalog.uri": f"{self.uri}/iceberg",
+            "warehouse": self._table_bucket(),
+            **login,
+            **{f"storage.s3.{name}": value for name, value in storage.items()},
+        }
+
+    def _table_bucket(self) -> str:
+        import boto3
+
+        client = boto3.client(
+            "s3tables",
+            endpoint_url=self.uri,
+            region_name=REGION,
+            aws_access_key_id=KEY,
+            aws_secret_access_key=SECRET,
+        )
+        there = client.list_table_buckets()["tableBuckets"]
+        return str((there or [client.create_table_bucket(name="tbl")])[0]["arn"])
 
     def command(self) -> list[str]:
         return [str(Path(sys.executable).parent / "ministack")]
