@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 
 from pyiceberg.table import Table
 
-from calve.model.errors import CommitConflict, Diverged, TableDiffers
+from calve.model.errors import CommitConflict, CommitUnknown, Diverged, TableDiffers
 from calve.model.progress import Progress, claimed_property
 from calve.protocol.judge import Verdict
 from calve.protocol.retry import Answer
 from calve.runtime.hold import Hold
 from calve.runtime.refusal import refusal
 from calve.table.build import Attempt
-from calve.table.commit import said
+from calve.table.commit import Sent, said
 from calve.table.fence import Held
 
 
@@ -43,7 +43,7 @@ def claim(hold: Hold, check: Check | None = None) -> Claimed:
     run may have committed."""
     snapshot_id = hold.draw_snapshot_id()
     request: Attempt | None = None
-    refused: BaseException | None = None
+    last: Sent | None = None
     for attempt in range(1, hold.policy.attempts_max + 1):
         if attempt > 1:
             hold.pause(attempt - 1)
@@ -59,8 +59,7 @@ def claim(hold: Hold, check: Check | None = None) -> Claimed:
         if check is not None:
             check(hold.base.table)
         request = _claim_attempt(hold, snapshot_id)
-        sent = hold.send(request)
-        refused = sent.cause or refused
+        last = sent = hold.send(request)
         if sent.answer is Answer.LANDED:
             # A catalog may take a tag and not keep it: only what a fresh read shows counts. One that is
             # older than the answer (case 25), or of another table, shows nothing: the next round reads
@@ -68,12 +67,23 @@ def claim(hold: Hold, check: Check | None = None) -> Claimed:
             uuid, table = hold.base.metadata.table_uuid, hold.try_load(attempt)
             if table is not None and table.metadata.table_uuid == uuid and hold.see_newer(table):
                 return _claimed(hold, snapshot_id)
-    raise CommitConflict(
-        f"the claim of sink {hold.identity.sink_id} was not taken in {hold.policy.attempts_max} attempts"
-        + ("" if refused is None else f"; the last was answered {said(refused)}"),
+    raise _not_taken(hold, last)
+
+
+def _not_taken(hold: Hold, last: Sent | None) -> CommitConflict | CommitUnknown:
+    name, attempts = hold.identity.sink_id, hold.policy.attempts_max
+    cause = None if last is None else last.cause
+    answer = "" if cause is None else f"; the last was answered {said(cause)}"
+    if last is not None and last.answer is Answer.UNKNOWN:
+        return CommitUnknown(
+            f"the claim of sink {name} may or may not be taken after {attempts} attempts{answer}",
+            hint="Start the run again: it claims anew, whatever became of this one. Is the catalog well?",
+        )
+    return CommitConflict(
+        f"the claim of sink {name} was not taken in {attempts} attempts{answer}",
         hint="Is another run of the same sink started again and again? Stop it, then start this one. If not, "
         "look at what the catalog says.",
-    ) from refused
+    )
 
 
 def _claim_attempt(hold: Hold, snapshot_id: int) -> Attempt:

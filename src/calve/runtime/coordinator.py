@@ -17,6 +17,7 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from calve.model.errors import (
+    AccessDenied,
     CalveError,
     CatalogError,
     CommitConflict,
@@ -206,6 +207,8 @@ class Coordinator(Hold):
             verdict = judge(intent, look)
             if verdict is not Verdict.STALE and verdict is not Verdict.REPLACED:
                 self.see(table)
+        except AccessDenied:
+            raise  # it does not pass by waiting (case 27); the batch stays in doubt until it is sent again
         except (CatalogError, StoreError):
             return None
         if verdict is Verdict.COMMIT:

@@ -34,6 +34,7 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
 )
 from pyiceberg.table import CommitTableRequest, CommitTableResponse, Table, TableIdentifier
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.typedef import Identifier
 from requests import HTTPError, Request, Response, Session
@@ -145,7 +146,8 @@ class Rest(RestCatalog):
         request = CommitTableRequest(identifier=identifier, requirements=requirements, updates=updates)
         url = self.url(Endpoints.update_table, **self._split_identifier_for_path(identifier))
         response = self._post_once(url, request.model_dump_json().encode())
-        return CommitTableResponse.model_validate_json(response.text)
+        answer = CommitTableResponse.model_validate_json(response.text)
+        return answer.model_copy(update={"metadata": _with_root(answer.metadata)})
 
     def commit_tables(
         self, changes: Sequence[tuple[Identifier, Sequence[TableRequirement], Sequence[TableUpdate]]]
@@ -181,15 +183,12 @@ class Rest(RestCatalog):
     # -- tables ------------------------------------------------------------------------------------
 
     def _response_to_table(self, identifier_tuple: tuple[str, ...], table_response: TableResponse) -> Table:
-        metadata = table_response.metadata
-        root = table_root(metadata.location)
-        if root != metadata.location:
-            metadata = metadata.model_copy(update={"location": root})
+        metadata = _with_root(table_response.metadata)
         return Table(
             identifier=identifier_tuple,
             metadata=metadata,
             metadata_location=str(table_response.metadata_location),
-            io=self._files(identifier_tuple, table_response, root),
+            io=self._files(identifier_tuple, table_response, metadata.location),
             catalog=self,
             config=table_response.config,
         )
@@ -256,6 +255,11 @@ def uuid7() -> uuid.UUID:
     number = (time.time_ns() // 1_000_000 & (1 << 48) - 1) << 80 | int.from_bytes(os.urandom(10), "big")
     number = number & ~(0xF << 76) | 0x7 << 76  # version
     return uuid.UUID(int=number & ~(0x3 << 62) | 0x2 << 62)  # variant
+
+
+def _with_root(metadata: TableMetadata) -> TableMetadata:
+    root = table_root(metadata.location)
+    return metadata if root == metadata.location else metadata.model_copy(update={"location": root})
 
 
 def _identifier(table: Identifier) -> TableIdentifier:

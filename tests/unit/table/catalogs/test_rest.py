@@ -373,7 +373,9 @@ def test_the_path_of_a_metadata_file_is_no_location(location: str, root: str) ->
     assert table_root(location) == root
     moved = {**TABLE, "metadata": {**TABLE["metadata"], "location": location}}
     with scripted(lambda asked: _config(asked) if "config" in asked.path else Said(200, moved)) as server:
-        assert table(rest(server.uri)).location() == root
+        one = table(rest(server.uri))
+        assert one.location() == root
+        assert one.catalog.commit_table(one, (), ()).metadata.location == root
 
 
 def test_a_table_cannot_send_credentials_elsewhere() -> None:
