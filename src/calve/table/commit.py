@@ -176,6 +176,11 @@ def reaching(identifier: tuple[str, ...]) -> Iterator[None]:
             f"the catalog has no place for {'.'.join(identifier)}: {str(error)[:300]}",
             hint="Does the warehouse exist, and the namespace? Nothing was changed.",
         ) from error
+    except BadRequestError as error:
+        raise CatalogError(
+            f"the catalog refuses {'.'.join(identifier)}: {said(error)}",
+            hint="Does it take such names, properties and types? Nothing was changed.",
+        ) from error
     except _UNKNOWN as error:
         raise CatalogError(
             f"the catalog cannot show or make {'.'.join(identifier)}: {said(error)}",

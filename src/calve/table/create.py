@@ -24,11 +24,13 @@ from pyiceberg.exceptions import (
     ForbiddenError,
     NamespaceAlreadyExistsError,
     NoSuchTableError,
+    RESTError,
     TableAlreadyExistsError,
     UnauthorizedError,
 )
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
+from requests import RequestException
 from sqlalchemy.exc import IntegrityError
 
 from calve.model.errors import AccessDenied, BadKey, BadPartition, ConfigError, StoreError, TableDiffers
@@ -224,8 +226,9 @@ def _ensure_namespace(catalog: Catalog, namespace: Identifier) -> None:
             catalog.create_namespace(namespace[:depth])
         except NamespaceAlreadyExistsError:
             continue
-        except IntegrityError:
-            # Two that make it at once: PyIceberg's SQL catalog looks first, then inserts, and one is late.
+        except (IntegrityError, RESTError, RequestException):
+            # Of several that make it at once, the late ones fail: PyIceberg's SQL catalog and Iceberg's own
+            # server look first, then insert. Or it was made, and the answer was lost.
             if not catalog.namespace_exists(namespace[:depth]):
                 raise
 
