@@ -1,6 +1,6 @@
 """`make nemesis SECONDS=600 SEED=7`: drivers on real Spark, killed again and again; the tables, compared.
 
-    python -m tests.nemesis --seconds 600 --seed 7 [--kind upsert-maximum …] [--cluster] [--keep]
+    python -m tests.nemesis --seconds 600 --seed 7 [--kind upsert-mark …] [--lake rest] [--cluster] [--keep]
 
 Exit code 0: no violation. Otherwise the seed, what was done, the snapshot and the rows are printed.
 """
@@ -22,9 +22,11 @@ from types import FrameType
 from tests.nemesis.checker import Violation
 from tests.nemesis.driver import jvm_dies_with_us
 from tests.nemesis.kinds import KINDS
+from tests.nemesis.lakes import Lakes, local_lake, rest_lakes
 from tests.nemesis.nemesis import Nemesis, Plan, report
 from tests.support.cluster import Cluster, standalone_cluster
 from tests.support.readers import duck_reader
+from tests.support.servers.seaweedfs import SeaweedFS
 from tests.support.spark import start_session
 
 
@@ -34,6 +36,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=Random().randrange(10_000))
     parser.add_argument("--kind", action="append", choices=list(KINDS), help="all of them by default")
     parser.add_argument("--round-seconds", type=float, default=150)
+    parser.add_argument(
+        "--lake", choices=["local", "rest"], default="local", help="SQLite and a folder, or REST and S3"
+    )
     parser.add_argument("--cluster", action="store_true", help="on a standalone cluster, with its executors")
     parser.add_argument("--keep", action="store_true", help="keep the tables, also without a violation")
     parser.add_argument("--verbose", action="store_true", help="tell every fault when it happens")
@@ -49,8 +54,12 @@ def main() -> int:
     spark = start_session(folder / "spark")
     keep = True
     try:
-        with duck_reader() as duck, _cluster(arguments.cluster, folder) as cluster:
-            nemesis = Nemesis(plan, folder, duck.connection, spark, cluster, _say)
+        with (
+            duck_reader() as duck,
+            _cluster(arguments.cluster, folder) as cluster,
+            _lakes(arguments.lake) as lakes,
+        ):
+            nemesis = Nemesis(plan, folder, duck.connection, spark, cluster, _say, lakes)
             try:
                 nemesis.make_archive()
                 nemesis.run()
@@ -78,6 +87,15 @@ def _cluster(wanted: bool, folder: Path) -> Iterator[Cluster | None]:
         return
     with standalone_cluster(folder / "cluster") as cluster:
         yield cluster
+
+
+@contextmanager
+def _lakes(wanted: str) -> Iterator[Lakes]:
+    if wanted == "local":
+        yield local_lake
+        return
+    with SeaweedFS() as server:
+        yield rest_lakes(server)
 
 
 def _end(number: int, _: FrameType | None) -> None:

@@ -1,33 +1,26 @@
 """The checker: every snapshot of a table against the source as of its frontier.
 
-    catalog.db ──pointer──▶ metadata.json ──snapshots──▶ DuckDB reads each ──▶ equal to the truth (P1, P3, P5)
-                                          ──main───────▶ batches tile, uppers grow (P2), once each (P3)
-                                          ──all, in the order of their sequence──▶ generations grow (P4)
-                                          ──tag────────▶ progress is there, and never goes back (P6)
+    lake ──pointer──▶ metadata.json ──snapshots──▶ DuckDB reads each ──▶ equal to the truth (P1, P3, P5)
+                                    ──main───────▶ batches tile, uppers grow (P2), once each (P3)
+                                    ──all, in the order of their sequence──▶ generations grow (P4)
+                                    ──tag────────▶ progress is there, and never goes back (P6)
 
-It knows neither calve nor PyIceberg: SQLite for the pointer, JSON for the metadata, an engine that we did
-not write for the rows. A snapshot is read once, when it is first seen, and compared once more at the end: a
-frontier that promised too much is found when what it missed has arrived.
+It knows neither calve nor PyIceberg: a lake for the pointer and the metadata (lakes.py), an engine that we
+did not write for the rows. A snapshot is read once, when it is first seen, and compared once more at the end:
+a frontier that promised too much is found when what it missed has arrived.
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tests.nemesis.kinds import Kind
+from tests.nemesis.lakes import LOCATION, QUARANTINE, Lake, sink_id
 from tests.nemesis.source import Delivered, Row, difference, in_order
-
-NAMESPACE, TABLE = "ns", "t"
-SINK_ID = f"{NAMESPACE}.{TABLE}"
-QUARANTINE = f"{TABLE}__quarantine"
-CATALOG = "catalog.db"
-_TAG = f"calve-{SINK_ID}"
 
 
 class Violation(AssertionError):
@@ -58,7 +51,7 @@ class Checker:
     def __init__(
         self,
         kind: Kind,
-        lake: Path,
+        lake: Lake,
         delivered: Delivered,
         duck: Any,
         micro_batches: Callable[[], Sequence[Sequence[str]]],
@@ -66,6 +59,7 @@ class Checker:
         """`micro_batches`: the files of each of them, for kinds whose time is the micro-batch."""
         self._kind, self._lake, self._delivered, self._duck = kind, lake, delivered, duck
         self._micro_batches = micro_batches
+        lake.open_to_duckdb(duck)
         self.seen: dict[int, Seen] = {}
         self.newest_ms = 0
         """The time of the last snapshot that was read: older ones may be expired."""
@@ -81,27 +75,9 @@ class Checker:
         """Batches that are in the table."""
         return len(self._batches)
 
-    def metadata(self, table: str = TABLE) -> dict[str, Any] | None:
-        """A table as its catalog shows it now; `None` before there is one."""
-        catalog = self._lake / CATALOG
-        if not catalog.exists():
-            return None
-        with sqlite3.connect(f"file:{catalog}?mode=ro", uri=True, timeout=30) as database:
-            try:
-                found = database.execute(
-                    "SELECT metadata_location FROM iceberg_tables WHERE table_name = ?", [table]
-                ).fetchone()
-            except sqlite3.OperationalError as error:
-                if "no such table" not in str(error):
-                    raise
-                return None
-        if found is None:
-            return None
-        return {**json.loads(_path(found[0]).read_bytes()), "location of metadata": found[0]}
-
     def check(self) -> Progress:
         """Look at all that is new, and say where the sink stands."""
-        metadata = self.metadata()
+        metadata = self._lake.metadata()
         if metadata is None:
             if self.seen:
                 raise Violation("the table is gone")
@@ -120,10 +96,10 @@ class Checker:
 
     def check_quarantine(self, *, complete: bool) -> None:
         """Rows that do not fit are in the table beside, each as often as it was delivered (P8)."""
-        metadata = self.metadata(QUARANTINE)
+        metadata = self._lake.metadata(QUARANTINE)
         kept: Counter[int] = Counter()
         if metadata is not None:
-            rows = self._duck.execute(f"SELECT row FROM iceberg_scan('{metadata['location of metadata']}')")
+            rows = self._duck.execute(f"SELECT row FROM iceberg_scan('{metadata[LOCATION]}')")
             kept = Counter(json.loads(row)["serial"] for (row,) in rows.fetchall())
         truth = self._delivered.misfits()
         if kept - truth or (complete and truth - kept):
@@ -156,10 +132,7 @@ class Checker:
             raise Violation(f"snapshot {snapshot['snapshot-id']} of somebody else follows an unknown one")
         frontier = int(said) if said is not None else (0 if parent is None else self.seen[parent].frontier)
         columns = ", ".join(f'"{name}"' for name in self._kind.columns)
-        scan = (
-            f"iceberg_scan('{metadata['location of metadata']}', "
-            f"snapshot_from_id = {snapshot['snapshot-id']}::UBIGINT)"
-        )
+        scan = f"iceberg_scan('{metadata[LOCATION]}', snapshot_from_id = {snapshot['snapshot-id']}::UBIGINT)"
         rows = in_order(self._duck.execute(f"SELECT {columns} FROM {scan}").fetchall())
         seen = Seen(snapshot["snapshot-id"], frontier, rows)
         self._compare(seen)
@@ -237,7 +210,7 @@ class Checker:
         self._frontier = upper
 
     def _check_progress(self, metadata: dict[str, Any]) -> None:
-        tag = metadata.get("refs", {}).get(_TAG)
+        tag = metadata.get("refs", {}).get(f"calve-{sink_id(self._lake)}")
         if tag is None:
             if self._tag.generation:
                 raise Violation("P6: the sink's tag is gone")
@@ -255,7 +228,3 @@ class Checker:
         if now.frontier < self._tag.frontier or now.generation < self._tag.generation:
             raise Violation(f"P6: progress went back from {self._tag} to {now}")
         self._tag = now
-
-
-def _path(location: str) -> Path:
-    return Path("/" + location.removeprefix("file:").lstrip("/"))

@@ -49,8 +49,10 @@ class Job:
     kind: str
     source: str
     checkpoint: str
-    lake: str
     catalog: str
+    words: dict[str, str]
+    """What the catalog is told of."""
+    table: str
     files_max: int
     """Files that a micro-batch takes at most."""
     replaces: str | None = None
@@ -170,18 +172,17 @@ def _start(spark: Any, job: Job, events: Events) -> Any:
             )
 
     kind = KINDS[job.kind]
-    lake = Path(job.lake)
     frame = spark.readStream.schema(SPARK_SCHEMA).option("maxFilesPerTrigger", job.files_max)
     writer = (
         written(calve.write_stream(columns_of(kind, frame.parquet(job.source))), kind)
-        .catalog(job.catalog, type="sql", uri=f"sqlite:///{lake / 'catalog.db'}", warehouse=lake.as_uri())
+        .catalog(job.catalog, **job.words)
         .option("checkpointLocation", job.checkpoint)
         .trigger(processingTime="0 seconds")
         .watch(Tell())
     )
     if job.replaces is not None:
         writer = writer.replaces_checkpoint(job.replaces)
-    return writer.to_table(f"{job.catalog}.ns.t")
+    return writer.to_table(f"{job.catalog}.{job.table}")
 
 
 def columns_of(kind: Kind, frame: Any) -> Any:

@@ -11,10 +11,22 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.nemesis.checker import Violation
+from tests.nemesis.lakes import Lake
 from tests.nemesis.others import Others
 from tests.nemesis.processes import Driver
 from tests.nemesis.rounds import SHARED_LOSERS, Round
-from tests.nemesis.steps import KILL, KILL_WORKER, LOGS, LOGS_OF_THE_SOURCE, STOP, TASK, Trap, disarm, sprung
+from tests.nemesis.steps import (
+    COMMIT_SENT,
+    KILL,
+    KILL_WORKER,
+    LOGS,
+    LOGS_OF_THE_SOURCE,
+    STOP,
+    TASK,
+    Trap,
+    disarm,
+    sprung,
+)
 from tests.support.cluster import Cluster
 
 _MICRO_BATCHES = 6
@@ -42,6 +54,7 @@ TASK_STEPS = (
 DRIVER_STEPS: tuple[str, ...] = (
     *_twice(_BESIDES),
     *_twice(_TABLE),
+    COMMIT_SENT,
     *_twice(["files", "segment", "stash: read", "table: create", "catalog: create table"]),
     *_twice(_WRITTEN, ": write"),
     *_twice(_WRITTEN, ": name"),
@@ -51,7 +64,13 @@ DRIVER_STEPS: tuple[str, ...] = (
     *LOGS_OF_THE_SOURCE.values(),
 )
 STEPS = (*DRIVER_STEPS, *TASK_STEPS)
-"""Every named step. Not every kind of table takes all of them."""
+"""Every named step. Not every kind of table takes all of them, nor every lake."""
+
+
+def steps_on(lake: Lake | type[Lake], steps: Sequence[str] = STEPS) -> tuple[str, ...]:
+    """Those of these steps that a driver can take on a lake."""
+    return tuple(step for step in steps if not step.startswith(lake.absent_steps))
+
 
 Fault = Callable[[Round], None]
 

@@ -18,6 +18,7 @@ from tests.nemesis.checker import Violation
 from tests.nemesis.driver import JVM_OPTIONS
 from tests.nemesis.faults import Fault
 from tests.nemesis.kinds import KINDS, Kind
+from tests.nemesis.lakes import Lakes, local_lake
 from tests.nemesis.others import Others
 from tests.nemesis.processes import Pool
 from tests.nemesis.rounds import Round, Tally
@@ -53,10 +54,11 @@ class Nemesis:
         spark: Any,
         cluster: Cluster | None = None,
         say: Callable[[str], None] = print,
+        lakes: Lakes = local_lake,
     ) -> None:
         """`spark` is another engine at work on the tables. Drivers run alone, or on a cluster."""
         self.plan, self.folder, self.tally = plan, folder, Tally()
-        self._duck, self._say, self._cluster = duck, say, cluster
+        self._duck, self._say, self._cluster, self._lakes = duck, say, cluster, lakes
         self._others = Others(spark)
         self.drivers: list[int] = []
         """The process ids of all drivers that there were."""
@@ -79,8 +81,9 @@ class Nemesis:
         folder = self.folder / f"{seed}-{kind.name}"
         killed, began = self.tally.killed, time.monotonic()
         with self._pool(folder / "drivers") as pool:
-            round = Round(seed, kind, folder, pool, self._duck, self.tally)
-            round.steps = faults.STEPS if self._cluster is None else faults.DRIVER_STEPS
+            round = Round(seed, kind, folder, pool, self._duck, self.tally, self._lakes)
+            steps = faults.STEPS if self._cluster is None else faults.DRIVER_STEPS
+            round.steps = faults.steps_on(round.lake, steps)
             if self.plan.verbose:
                 round.listen = self._say
             pool.prepare()

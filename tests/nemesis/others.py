@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.nemesis.checker import CATALOG, NAMESPACE, TABLE
+from tests.nemesis.lakes import sink_id
 from tests.nemesis.rounds import Round
 
 
@@ -29,7 +29,7 @@ class Others:
                 ("expire_snapshots", self._expiry(round)),
             ]
         )
-        words = ", ".join(filter(None, [f"table => '{NAMESPACE}.{TABLE}'", arguments]))
+        words = ", ".join(filter(None, [f"table => '{sink_id(round.lake)}'", arguments]))
         try:
             self._spark.sql(f"CALL {self._catalog(round)}.system.{name}({words})").collect()
         except Exception as error:  # noqa: BLE001 - somebody else's failure is no fault of ours
@@ -39,7 +39,7 @@ class Others:
     def read(self, round: Round, snapshot_id: int) -> list[tuple[Any, ...]]:
         """A snapshot as this engine sees it."""
         columns = ", ".join(f"`{name}`" for name in round.kind.columns)
-        table = f"{self._catalog(round)}.{NAMESPACE}.{TABLE}"
+        table = f"{self._catalog(round)}.{sink_id(round.lake)}"
         rows = self._spark.sql(f"SELECT {columns} FROM {table} VERSION AS OF {snapshot_id}").collect()
         return [tuple(row) for row in rows]
 
@@ -51,15 +51,9 @@ class Others:
     def _catalog(self, round: Round) -> str:
         """The name of a round's catalog, once this engine knows it."""
         if round.catalog not in self._known:
-            settings = {
-                "": "org.apache.iceberg.spark.SparkCatalog",
-                ".type": "jdbc",
-                ".uri": f"jdbc:sqlite:{round.lake / CATALOG}",
-                ".jdbc.schema-version": "V1",
-                ".warehouse": round.lake.as_uri(),
-                ".cache-enabled": "false",
-            }
-            for key, value in settings.items():
-                self._spark.conf.set(f"spark.sql.catalog.{round.catalog}{key}", value)
+            name = f"spark.sql.catalog.{round.catalog}"
+            self._spark.conf.set(name, "org.apache.iceberg.spark.SparkCatalog")
+            for key, value in {**round.lake.spark_settings, "cache-enabled": "false"}.items():
+                self._spark.conf.set(f"{name}.{key}", value)
             self._known.add(round.catalog)
         return round.catalog

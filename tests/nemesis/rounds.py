@@ -14,6 +14,7 @@ from tests.nemesis import spark_logs
 from tests.nemesis.checker import Checker, Progress, Violation
 from tests.nemesis.driver import Job
 from tests.nemesis.kinds import Kind
+from tests.nemesis.lakes import Lakes, local_lake, sink_id
 from tests.nemesis.processes import PATIENCE_S, Driver, Patience, Pool
 from tests.nemesis.source import Delivered, Source
 
@@ -44,13 +45,22 @@ class Tally:
 class Round:
     """One table under attack."""
 
-    def __init__(self, seed: int, kind: Kind, folder: Path, pool: Pool, duck: Any, tally: Tally) -> None:
+    def __init__(
+        self,
+        seed: int,
+        kind: Kind,
+        folder: Path,
+        pool: Pool,
+        duck: Any,
+        tally: Tally,
+        lakes: Lakes = local_lake,
+    ) -> None:
         self.seed, self.kind, self.folder, self.pool, self.tally = seed, kind, folder, pool, tally
         self.random = Random(f"{seed} {kind.name} faults")
         self.catalog = f"{kind.name}_{seed}".replace("-", "_")
         """Its name: an engine that sees the tables of several rounds tells them apart by it."""
-        self.lake = folder / "lake"
-        self.lake.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.lake = lakes(folder, self.catalog)
         self._source = Source(seed, kind)
         self.delivered = Delivered(kind, folder / "source")
         self.checkpoint = folder / "checkpoint-0"
@@ -92,8 +102,9 @@ class Round:
                 kind=self.kind.name,
                 source=str(self.delivered.folder),
                 checkpoint=str(checkpoint or self.checkpoint),
-                lake=str(self.lake),
                 catalog=self.catalog,
+                words=self.lake.words,
+                table=sink_id(self.lake),
                 files_max=self.random.choice((1, 1, 2, 3)),
                 replaces=replaces or (self.replaces if checkpoint is None else None),
             )

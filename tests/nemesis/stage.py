@@ -22,9 +22,10 @@ import calve
 from calve.model.errors import CalveError
 from calve.runtime.spark.pipeline import Pipeline
 from calve.table.catalogs import open_catalog
-from tests.nemesis.checker import CATALOG, NAMESPACE, TABLE, Checker, Violation
+from tests.nemesis.checker import Checker, Violation
 from tests.nemesis.driver import columns_of, written
 from tests.nemesis.kinds import Kind
+from tests.nemesis.lakes import LocalLake, sink_id
 from tests.nemesis.source import SPARK_SCHEMA, Change, Delivered, File
 
 _QUERY_ID = "sql.streaming.queryId"
@@ -40,8 +41,7 @@ class Stage:
     def __init__(self, spark: Any, duck: Any, folder: Path, kind: Kind) -> None:
         self.kind = kind
         self._spark, self._folder = spark, folder
-        self.lake = folder / "lake"
-        self.lake.mkdir(parents=True)
+        self.lake = LocalLake(folder / "lake")
         self.delivered = Delivered(kind, folder / "source")
         self.checkpoints: dict[str, Checkpoint] = {}
         self._first = self.checkpoint("first")
@@ -61,12 +61,12 @@ class Stage:
         at = self.checkpoint(checkpoint)
         writer = (
             written(calve.write_stream(columns_of(self.kind, stream)), self.kind)
-            .catalog("lake", type="sql", uri=f"sqlite:///{self.lake / CATALOG}", warehouse=self.lake.as_uri())
+            .catalog("lake", **self.lake.words)
             .option("checkpointLocation", str(at.folder))
         )
         if replaces is not None:
             writer = writer.replaces_checkpoint(self.checkpoint(replaces).id)
-        asked = writer._asked(f"lake.{NAMESPACE}.{TABLE}")
+        asked = writer._asked(f"lake.{sink_id(self.lake)}")
         catalog = open_catalog(asked.config.sink.catalog)
         return Run(self, Pipeline(asked.config, asked.incoming, catalog), at)
 

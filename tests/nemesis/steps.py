@@ -30,6 +30,8 @@ TASK = "task"
 LOGS = {"offsets": "Spark's offsets: written", "commits": "Spark's commits: written"}
 """Steps of Spark itself, seen from its logs."""
 LOGS_OF_THE_SOURCE = {"sources/0": "Spark's source log: written"}
+COMMIT_SENT = "REST: commit sent"
+"""The request is on its way, and its answer was not read (case 4)."""
 
 _LOOK_S = 0.002
 _PIECE_BYTES_MIN = 64
@@ -157,44 +159,61 @@ def install_in_driver(steps: Steps) -> None:
 
 
 def _install_table(steps: Steps) -> None:
+    """Every catalog and store that a lake may have: a driver meets those of its own."""
     from pyiceberg.catalog.sql import SqlCatalog
     from sqlalchemy.engine.default import DefaultDialect
+    from urllib3.connection import HTTPConnection
+
+    from calve.table.catalogs.rest import Rest
 
     for act in ("create_table", "load_table", "commit_table"):
-        steps.around(SqlCatalog, act, f"catalog: {act.replace('_', ' ')}")
+        for catalog in (SqlCatalog, Rest):
+            steps.around(catalog, act, f"catalog: {act.replace('_', ' ')}")
     steps.around(DefaultDialect, "do_commit", "SQL: commit")
+    request = HTTPConnection.request
+
+    def request_with_steps(self: Any, method: str, url: str, *more: Any, **named: Any) -> None:
+        request(self, method, url, *more, **named)
+        if method == "POST" and "/tables/" in url:
+            steps(COMMIT_SENT)
+
+    HTTPConnection.request = request_with_steps  # type: ignore[method-assign]
     install_store(steps, "")
 
 
 def install_store(steps: Steps, where: str) -> None:
-    """Wrap the files that a process writes to the warehouse: created, half written, closed."""
-    from calve.store import local
+    """Wrap the files that a process writes to the warehouse, on a disk or in an object store: half written,
+    about to be closed, closed. A small object goes out in the one request that its close is."""
+    from calve.store import local, objects
 
-    durable = local._Durable
-    write, close = durable.write, durable.close
+    for kind in (local._Durable, objects._Parts):
+        _wrap_file(steps, where, kind)
 
-    def kind(file: Any) -> str:
-        return where + warehouse_kind(file._path)
+
+def _wrap_file(steps: Steps, where: str, kind: Any) -> None:
+    write, close = kind.write, kind.close
+
+    def name(file: Any) -> str:
+        return where + warehouse_kind(file._location)
 
     def write_in_halves(self: Any, data: Any, /) -> int:
         view = memoryview(data).cast("B")
         if len(view) < _PIECE_BYTES_MIN:
-            return write(self, view)
+            return int(write(self, view))
         middle = len(view) // 2
-        written = write(self, view[:middle])
-        steps(f"{kind(self)}: half written")
-        return written + write(self, view[middle:])
+        written = int(write(self, view[:middle]))
+        steps(f"{name(self)}: half written")
+        return written + int(write(self, view[middle:]))
 
     def close_with_steps(self: Any) -> None:
         was_open = not self.closed
         if was_open:
-            steps(f"{kind(self)}: about to be closed")
+            steps(f"{name(self)}: about to be closed")
         close(self)
         if was_open:
-            steps(f"{kind(self)}: closed")
+            steps(f"{name(self)}: closed")
 
-    durable.write = write_in_halves  # type: ignore[method-assign]
-    durable.close = close_with_steps  # type: ignore[method-assign]
+    kind.write, kind.close = write_in_halves, close_with_steps
 
 
 def watch_logs(steps: Steps, checkpoint: Path) -> None:

@@ -41,6 +41,9 @@ def jar_settings() -> dict[str, str]:
     if not jars and "CALVE_TEST_JARS" not in os.environ:
         raise FileNotFoundError(f"no jar in {JARS.name}/: run `make jars`")
     settings = {"spark.jars": ",".join(map(str, jars))} if jars else {}
+    if bundles := sorted(JARS.glob("rest/iceberg-aws-bundle-*.jar")):
+        # Iceberg's runtime has no AWS in it. Not in spark.jars, because those are copied for every session.
+        settings["spark.driver.extraClassPath"] = str(bundles[0])
     if has_iceberg():
         settings["spark.sql.extensions"] = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
     return settings
