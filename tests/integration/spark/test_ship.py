@@ -45,7 +45,11 @@ sys.meta_path.insert(0, PyarrowAlone())
 sys.path.insert(0, archive)
 for name in zipfile.ZipFile(archive).namelist():
     module = name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-    assert importlib.import_module(module).__file__.startswith(archive), module
+    try:
+        assert importlib.import_module(module).__file__.startswith(archive), module
+    except ModuleNotFoundError as error:  # object stores need more; a disk does not
+        assert error.name.partition(".")[0] in ("obstore", "boto3", "botocore"), (module, error.name)
+        assert module.startswith("calve.store."), module
 task, rows = pickle.load(sys.stdin.buffer)
 for message in task(rows):
     for row in message.to_pylist():

@@ -2,9 +2,10 @@
 
     calve/{__init__, model, store, writer} ──▶ calve-<version>-<digest>.zip ──addPyFile──▶ every executor
 
-An executor needs Python and pyarrow, nothing else of ours or of others: the rooms that run there import
-nothing but each other, pyarrow and the standard library. They are sent with the query, so that the code that
-writes files is that of the driver, to the letter, whatever is installed on a worker.
+An executor needs Python and pyarrow, and obstore where the table is in an object store; nothing else of ours
+or of others: the rooms that run there import nothing but each other, these and the standard library. (A login
+that boto3 resolves, a profile or a role, needs boto3 there too.) They are sent with the query, so that the
+code that writes files is that of the driver, to the letter, whatever is installed on a worker.
 
 The archive is the same for the same code, whoever makes it and when: its name carries its digest, so that two
 releases in one session are two files and the same one is never sent twice.
@@ -33,7 +34,7 @@ import calve
 from calve.model.errors import StoreError
 
 ROOMS = ("model", "store", "writer")
-"""The rooms that run in executors. They import pyarrow and one another."""
+"""The rooms that run in executors. They import pyarrow, obstore where they need it, and one another."""
 
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can hold
 
