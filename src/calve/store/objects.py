@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
+from urllib.parse import quote
 
 import obstore
 import pyarrow as pa
@@ -104,7 +105,7 @@ class ObjectStore:
             yield
         except (PermissionDeniedError, UnauthenticatedError) as error:
             raise AccessDenied(
-                f"the store denies to {act} {location}: {self._reason(error)}",
+                f"the store denies to {act} {location}: {self._reason(error, location)}",
                 hint="Look at the login of the store (storage.…), and whether it has the rights to read and "
                 "write there. Nothing of this batch was committed; its files are kept.",
             ) from None
@@ -115,13 +116,17 @@ class ObjectStore:
                 "removed by somebody else.",
             ) from None
         except (BaseError, OSError, ValueError) as error:
-            reason = self._reason(error)
+            reason = self._reason(error, location)
             raise StoreError(f"cannot {act} {location}: {reason}", hint=self.opener.hint) from None
 
-    def _reason(self, error: Exception) -> str:
-        """The library's first lines: what follows them repeats the same for those who debug the library."""
-        text = " ".join(str(error).partition("\n\nDebug source")[0].split())
-        return self.access.redact(text)[:400]
+    def _reason(self, error: Exception, location: str) -> str:
+        """The library's first lines: what follows them repeats the same for those who debug the library. It
+        names the object twice, which our message has: what the store said stands behind that."""
+        text = self.access.redact(" ".join(str(error).partition("\n\nDebug source")[0].split()))
+        key = self._key(location)
+        for name in (key, quote(key)):
+            text = text.replace(f" for path {name}", "").replace(f"/{name} ", "/… ")
+        return text[:400]
 
 
 class _Parts(io.RawIOBase):
