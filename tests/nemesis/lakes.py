@@ -192,6 +192,20 @@ class RestLake:
                 raise
         return {**answer["metadata"], LOCATION: answer["metadata-location"]}
 
+    def object_store(self, bucket: str) -> Any:
+        """A bucket of its store, for who looks at the objects themselves."""
+        from obstore.store import S3Store
+
+        return S3Store(
+            bucket,
+            endpoint=self.server.s3_uri,
+            access_key_id=self._store["s3.access-key-id"],
+            secret_access_key=self._store["s3.secret-access-key"],
+            region=self._region,
+            virtual_hosted_style_request=False,
+            client_options={"allow_http": True},
+        )
+
     def _ask(self, place: str, **more: Any) -> Any:
         request = urllib.request.Request(f"{self.server.rest_uri}/{place}", **more)
         with _OPENER.open(request, timeout=_ANSWERS_S) as answer:

@@ -2,6 +2,7 @@
 
     client ──▶ VendingCatalog ──▶ Iceberg's REST server        answers with keys that live for a few seconds
     client ──▶ Gate ──▶ moto                                    lets only a key through that lives now
+    client ──▶ Denying ──▶ any store                            denies some requests, and talks too much
 
 Iceberg's own server vends its own login, which lives for ever, and moto takes any key: what neither of them
 can do stands here, and nothing else. Both count what they see.
@@ -82,6 +83,7 @@ def gate(upstream: str, keys: Keys) -> Iterator[Seen]:
             found = _KEY.search(self.headers.get("Authorization", ""))
             key = "" if found is None else found[1]
             seen.keys.append(key)
+            seen.paths.append(self.path)
             if not keys.lives(key):
                 seen.refused.append(key)
                 self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -89,6 +91,29 @@ def gate(upstream: str, keys: Keys) -> Iterator[Seen]:
                 self.reply(403, {"Content-Type": "application/xml"}, body)
                 return
             self.reply(*self.forward())
+
+    with _serving(Handler) as seen.uri:
+        yield seen
+
+
+@contextmanager
+def denying(upstream: str, denied: str, secret: str) -> Iterator[Seen]:
+    """A store that denies to write below a path, and says the client's own secret back to it: servers do
+    that with tokens."""
+    seen = Seen()
+
+    class Handler(_Front):
+        target = upstream
+        keeps_host = True
+
+        def answer(self) -> None:
+            if denied not in self.path or self.command not in ("PUT", "POST"):
+                self.reply(*self.forward())
+                return
+            seen.refused.append(self.path)
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            body = f"<Error><Code>AccessDenied</Code><Message>Not with {secret}.</Message></Error>".encode()
+            self.reply(403, {"Content-Type": "application/xml"}, body)
 
     with _serving(Handler) as seen.uri:
         yield seen
@@ -129,6 +154,8 @@ def vending_catalog(upstream: str, keys: Keys, store: str, *, endpoint: bool = T
 class _Front(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     target = ""
+    keeps_host = False
+    """Where the upstream checks signatures: those are made over the name by which the client called."""
 
     def answer(self) -> None:
         raise NotImplementedError
@@ -137,6 +164,8 @@ class _Front(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length", 0))
         body = self.rfile.read(length) if length else None
         headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOP}
+        if self.keeps_host:
+            headers["Host"] = self.headers["Host"]
         if body is not None and "Content-Type" not in self.headers:
             headers["Content-Type"] = "application/octet-stream"  # or urllib says that it is a form
         request = urllib.request.Request(
