@@ -14,7 +14,7 @@
 #        JOBS=4                       test processes of the group that runs in parallel (2)
 #        SEEDS=100000                 seeds of the soak
 #        SECONDS=600 SEED=7           of the nemesis and of the faults
-#        NEMESIS_ARGS='--cluster'     and more of the nemesis; FAULTS_ARGS='--server seaweedfs' of the faults
+#        NEMESIS_ARGS='--lake rest'   and more of the nemesis; FAULTS_ARGS='--server seaweedfs' of the faults
 #        VERSIONS='4.0.5 4.3.0'       some releases of PySpark instead of all
 #        UPGRADE=1                    let `make lock` take newer releases
 #        PYTHON=/path/to/python3.12   the Python that .venv is made from

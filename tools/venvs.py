@@ -2,7 +2,8 @@
 
     requirements/dev.lock ──some of it──▶ .venvs/<name>     stamped, so quick the second time
 
-An executor of the tests' cluster has pyarrow alone (`executor`), to show that it needs no more. Each release
+An executor of the tests' cluster has pyarrow alone (`executor`), or obstore beside it (`object_executor`), to
+show that it needs no more. Each release
 of PySpark that calve works on has everything but another PySpark (`tools/versions.py`).
 """
 
@@ -19,12 +20,22 @@ from tools.env import DEV_LOCK, ROOT, TOOLS, digest, only_one, prepare_tools, ru
 
 FOLDER = ROOT / ".venvs"
 EXECUTOR_PACKAGES = ("pyarrow",)
+OBJECT_PACKAGES = ("obstore", "typing-extensions")  # the second is what obstore itself needs
 
 
 def executor() -> Path:
     """The Python of an executor: pyarrow as the lock has it, and nothing else."""
+    return _prepare_some("executor", EXECUTOR_PACKAGES)
+
+
+def object_executor() -> Path:
+    """The Python of an executor that writes to object stores."""
+    return _prepare_some("object-executor", (*EXECUTOR_PACKAGES, *OBJECT_PACKAGES))
+
+
+def _prepare_some(name: str, packages: tuple[str, ...]) -> Path:
     blocks = pins(DEV_LOCK)
-    return prepare("executor", "".join(blocks[name] for name in EXECUTOR_PACKAGES))
+    return prepare(name, "".join(blocks[package] for package in packages))
 
 
 def prepare(name: str, lock: str, *, project: bool = False) -> Path:

@@ -24,7 +24,7 @@ from tests.nemesis.processes import Pool
 from tests.nemesis.rounds import Round, Tally
 from tests.nemesis.source import difference, in_order
 from tests.support.cluster import Cluster
-from tools.venvs import executor
+from tools.venvs import executor, object_executor
 
 _ROUND_S = 150.0
 
@@ -135,7 +135,8 @@ class Nemesis:
         if self._cluster is None:
             return Pool(folder)
         settings = {
-            "python": str(executor()),  # with pyarrow, and nothing of ours but what is sent to it
+            # With pyarrow, obstore where it is needed, and nothing of ours but what is sent to it.
+            "python": str(executor() if self._lakes is local_lake else object_executor()),
             "spark.executor.cores": "1",
             "spark.executor.extraJavaOptions": JVM_OPTIONS,
             "spark.executor.memory": "512m",

@@ -25,7 +25,7 @@ from calve.table.catalogs import open_catalog
 from tests.nemesis.checker import Checker, Violation
 from tests.nemesis.driver import columns_of, written
 from tests.nemesis.kinds import Kind
-from tests.nemesis.lakes import LocalLake, sink_id
+from tests.nemesis.lakes import Lakes, local_lake, sink_id
 from tests.nemesis.source import SPARK_SCHEMA, Change, Delivered, File
 
 _QUERY_ID = "sql.streaming.queryId"
@@ -38,10 +38,10 @@ class Crash(BaseException):
 class Stage:
     """One table, its stream, and the runs of its query."""
 
-    def __init__(self, spark: Any, duck: Any, folder: Path, kind: Kind) -> None:
+    def __init__(self, spark: Any, duck: Any, folder: Path, kind: Kind, lakes: Lakes = local_lake) -> None:
         self.kind = kind
         self._spark, self._folder = spark, folder
-        self.lake = LocalLake(folder / "lake")
+        self.lake = lakes(folder, kind.name)
         self.delivered = Delivered(kind, folder / "source")
         self.checkpoints: dict[str, Checkpoint] = {}
         self._first = self.checkpoint("first")

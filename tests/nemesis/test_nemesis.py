@@ -13,11 +13,10 @@ import pytest
 
 from tests.nemesis.faults import steps_on
 from tests.nemesis.kinds import KINDS
-from tests.nemesis.lakes import LocalLake, RestLake, rest_lakes
+from tests.nemesis.lakes import LocalLake
 from tests.nemesis.nemesis import Nemesis, Plan, report
 from tests.nemesis.processes import session_of
 from tests.support.cluster import standalone_cluster
-from tests.support.servers.seaweedfs import SeaweedFS
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")]
 
@@ -44,32 +43,6 @@ def test_a_driver_that_is_killed_again_and_again_leaves_a_table_that_is_right(
     # A seam that was renamed would drop out in silence.
     assert set(steps_on(LocalLake)) <= nemesis.steps_reached()
     assert not [pid for driver in nemesis.drivers for pid in session_of(driver)]
-
-
-@pytest.mark.timeout(600)
-def test_the_same_on_a_rest_catalog_and_an_object_store(
-    spark: Any, duck: Any, tmp_path: Path, seaweedfs: SeaweedFS
-) -> None:
-    plan = Plan(SEED, seconds=400, kinds=("upsert-maximum",), round_seconds=400, kills_max=3)
-    nemesis = Nemesis(plan, tmp_path, duck, spark, lakes=rest_lakes(seaweedfs))
-    tally = nemesis.run()
-    print(report(nemesis))
-    assert tally.killed >= 3
-    assert set(steps_on(RestLake)) <= nemesis.steps_reached()
-    assert not [pid for driver in nemesis.drivers for pid in session_of(driver)]
-
-
-@pytest.mark.nightly
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_table_is_right_after_many_kills_on_a_rest_catalog_and_an_object_store(
-    kind: str, spark: Any, duck: Any, tmp_path: Path, seaweedfs: SeaweedFS
-) -> None:
-    plan = Plan(SEED + 1, seconds=400, kinds=(kind,), round_seconds=200)
-    nemesis = Nemesis(plan, tmp_path, duck, spark, lakes=rest_lakes(seaweedfs))
-    tally = nemesis.run()
-    print(report(nemesis))
-    assert tally.killed >= 10
 
 
 @pytest.mark.nightly

@@ -24,7 +24,7 @@ def write(spark: SparkSession, asked: dict[str, Any]) -> str:
     writer = (
         calve.write_stream(rows.parquet(asked["source"]))
         .mode(asked["mode"])
-        .catalog("lake", type="sql", uri=asked["uri"], warehouse=asked["warehouse"])
+        .catalog("lake", **asked["catalog"])
         .options(**asked.get("options", {}))
         .option("checkpointLocation", asked["checkpoint"])
         .trigger(availableNow=True)

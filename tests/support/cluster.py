@@ -157,9 +157,14 @@ class Cluster:
 
     @contextmanager
     def submit(
-        self, name: str, settings: Mapping[str, str] | None = None, options: Sequence[str] = ()
+        self,
+        name: str,
+        settings: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
+        python: Path | None = None,
     ) -> Iterator[Application]:
-        """Run an application. It is ended at the end."""
+        """Run an application. It is ended at the end. Its executors have pyarrow alone, or a Python that is
+        named."""
         command = [str(spark_home() / "bin" / "spark-submit"), "--master", self.url, *options]
         for key, value in {**SETTINGS, **(settings or {})}.items():
             command += ["--conf", f"{key}={value}"]
@@ -169,8 +174,10 @@ class Cluster:
         # The driver runs the code under test; executors get what is sent to them, and nothing by a path.
         env = {
             "PYSPARK_DRIVER_PYTHON": sys.executable,
-            "PYSPARK_PYTHON": str(executor()),
+            "PYSPARK_PYTHON": str(python or executor()),
             "PYTHONPATH": str(Path(calve.__file__).parents[1]),
+            # The folder of the script is not on its path: modules beside it have names of Python's own.
+            "PYTHONSAFEPATH": "1",
             "SPARK_LOCAL_IP": MASTER_HOST,
         }
         try:

@@ -93,8 +93,7 @@ class Job:
             "source": source.as_uri(),
             "files_per_trigger": files,
             "checkpoint": str(folder / "checkpoint"),
-            "uri": f"sqlite:///{lake.catalog_file}",
-            "warehouse": lake.warehouse,
+            "catalog": {"type": "sql", "uri": f"sqlite:///{lake.catalog_file}", "warehouse": lake.warehouse},
         }
 
     @property

@@ -16,7 +16,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -72,8 +72,11 @@ class Seen:
 
 
 @contextmanager
-def gate(upstream: str, keys: Keys) -> Iterator[Seen]:
-    """A store that takes only keys that live."""
+def gate(
+    upstream: str, keys: Keys, before_reply: Callable[[str, str], None] = lambda _, __: None
+) -> Iterator[Seen]:
+    """A store that takes only keys that live. `before_reply` is told the key and the path of each request
+    that was let through, and may take its time."""
     seen = Seen()
 
     class Handler(_Front):
@@ -90,7 +93,9 @@ def gate(upstream: str, keys: Keys) -> Iterator[Seen]:
                 body = b"<Error><Code>ExpiredToken</Code><Message>The token has expired.</Message></Error>"
                 self.reply(403, {"Content-Type": "application/xml"}, body)
                 return
-            self.reply(*self.forward())
+            answer = self.forward()
+            before_reply(key, self.path)
+            self.reply(*answer)
 
     with _serving(Handler) as seen.uri:
         yield seen
