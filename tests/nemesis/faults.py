@@ -157,7 +157,9 @@ def stop_and_replace(round: Round) -> None:
         Trap(round.random.choice(_STOPS), 1, STOP).set(first.folder)
         enough = first.micro_batches + _MICRO_BATCHES
         round.feed(first, lambda: first.trapped is not None or first.micro_batches >= enough)
-        disarm(first.folder)
+        if not disarm(first.folder):
+            # It says so, and then stops itself. Stopped by us in between, it would do so after SIGCONT.
+            first.wait_until(lambda: first.is_stopped)
         _still_runs(first)
     first.signal(signal.SIGSTOP)
     round.note(f"{first.name} stopped: {first.trapped or 'at a random moment'}")

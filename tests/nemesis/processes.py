@@ -98,6 +98,11 @@ class Driver:
         return self.process.poll() is None
 
     @property
+    def is_stopped(self) -> bool:
+        """Whether it stands still, by SIGSTOP."""
+        return any(pid == self.pid and state == "T" for pid, _, state in _processes())
+
+    @property
     def micro_batches(self) -> int:
         self._take_all()
         return sum(event["event"] == "micro-batch" for event in self.events)
