@@ -241,6 +241,22 @@ def rows_that_do_not_fit_under_an_old_checkpoint(stage: Stage) -> None:
     stage.checker.check_quarantine(complete=True)
 
 
+def rows_that_do_not_fit_and_lie_ahead_under_an_old_checkpoint(stage: Stage) -> None:
+    """The same, where a row that does not fit lies at or above the table's frontier: its time does not tell
+    that the quarantine has it."""
+    run = stage.run()
+    run.send(0, file(change(1, 100), change(1, 1000)))
+    backup = stage.back_up("first")
+    run.send(1, file(change(2, 1100), change(3, 1200, BAD_OP), change(2, 1300)))
+    stage.check(700)
+    (name,) = stage.checkpoint("first").micro_batches[1]
+    stage.restore("first", backup)
+    run = stage.run()
+    run.send(1, name, file(change(4, 9000)))
+    stage.check(9000 - DELAY)
+    stage.checker.check_quarantine(complete=True)
+
+
 @contextmanager
 def _before_the_claim(act: Callable[[], None]) -> Iterator[None]:
     """Let something happen after a run has looked at the table, and before it claims it."""
