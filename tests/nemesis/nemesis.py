@@ -39,6 +39,8 @@ class Plan:
     round_seconds: float = _ROUND_S
     kills_max: int | None = None
     """After so many kills it is enough, whatever time is left."""
+    only: tuple[str, ...] = ()
+    """The names of faults, where not all of them are wanted."""
     verbose: bool = False
     """Tell every fault when it happens."""
 
@@ -163,7 +165,8 @@ class Nemesis:
                 (faults.rival, 6),
                 (faults.stranger, 4),
             ]
-        chosen, weights = zip(*weighted, strict=True)
+        wanted = [one for one in weighted if not self.plan.only or _name(one[0]) in self.plan.only]
+        chosen, weights = zip(*wanted, strict=True)
         fault: Fault = random.choices(chosen, weights)[0]
         return fault
 
