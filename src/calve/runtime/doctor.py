@@ -20,7 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog, MetastoreCatalog
-from pyiceberg.exceptions import NoSuchTableError, RESTError
+from pyiceberg.exceptions import ForbiddenError, NoSuchTableError, RESTError
 from pyiceberg.table import Table
 from pyiceberg.table.update import AddSnapshotUpdate
 
@@ -171,8 +171,11 @@ class _Visit:
         return _Found(f"the catalog answers{'; ' + many if many else ''}")
 
     def _list(self) -> _Found:
-        with reaching(self._namespace):
-            return _Found(f"{len(self._catalog.list_namespaces())} namespaces")
+        try:
+            with reaching(self._namespace):
+                return _Found(f"{len(self._catalog.list_namespaces())} namespaces")
+        except AccessDenied as error:  # a sink lists nothing
+            return _Found("the login may not list, and a sink needs not", hint=error.message)
 
     def _make_namespace(self) -> _Found:
         shown = ".".join(self._namespace)
@@ -181,7 +184,13 @@ class _Visit:
                 if not self._catalog.namespace_exists(self._namespace):
                     raise CatalogError(f"there is no namespace {shown}", hint="Name one that is there.")
                 return _Found(f"{shown} is there")
-            self._catalog.create_namespace(self._namespace)
+            try:
+                self._catalog.create_namespace(self._namespace)
+            except ForbiddenError as error:
+                raise AccessDenied(
+                    f"the login may not create a namespace: {str(error)[:300]}",
+                    hint="Name one that is there: doctor(…, namespace='sales').",
+                ) from error
         self._made.append(lambda: self._catalog.drop_namespace(self._namespace))
         return _Found(f"{shown} was created")
 
@@ -288,6 +297,9 @@ def _tried(name: str, check: Callable[[], _Found]) -> Check:
         found = check()
     except CalveError as error:
         outcome, words, hint = Outcome.FAILED, error.message, error.hint
+    except Exception as error:  # noqa: BLE001 - whatever is found is told, and what was made is removed
+        outcome, words = Outcome.FAILED, f"it failed with {type(error).__name__}"
+        hint = "calve has no words for this yet: please report it."
     else:
         outcome, words, hint = Outcome.NOTE if found.hint else Outcome.OK, found.words, found.hint
     return Check(name, outcome, words, hint, (time.perf_counter() - started) * 1000)

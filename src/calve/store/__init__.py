@@ -66,13 +66,21 @@ def _object_store(module: str, location: str, access: Access) -> ObjectStore:
             f"{location!r} is in an object store, and {error.name} is not installed here",
             hint="pip install obstore, on every executor too.",
         ) from None
-    return _opened(module, opener.split(location)[0], access)
+    return _opened(module, opener.split(location)[0], access.at(location))
 
 
 @lru_cache(maxsize=32)
 def _opened(module: str, bucket: str, access: Access) -> ObjectStore:
     """A client is kept: it holds connections, and credentials that it renews."""
-    from calve.store.objects import ObjectStore, Opener
+    from obstore.exceptions import BaseError
+
+    from calve.store.objects import ObjectStore, Opener, reason_of
 
     opener = cast(Opener, import_module(f"calve.store.{module}"))
-    return ObjectStore(opener, opener.open_bucket(bucket, access), access)
+    try:
+        return ObjectStore(opener, opener.open_bucket(bucket, access), access)
+    except (BaseError, ValueError, TypeError, OverflowError) as error:
+        raise ConfigError(
+            f"the store of {bucket} cannot be opened: {reason_of(error, access)}",
+            hint="Look at the storage properties: a key or a certificate is not what it should be.",
+        ) from None

@@ -16,19 +16,22 @@ of that moment; a copy that is sent takes the login of the moment in which it wa
 from __future__ import annotations
 
 import json
+import math
+import re
 import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, urlsplit
 
 from calve.model.errors import ConfigError, StoreError
 
 REFRESH_SECONDS_MAX = 20
 _MASK = "***"
+_USERINFO = re.compile(r"(\w://)[^\s/@'\"]+@")
 _SHORT = 4
 _PREFIXES = ("s3.", "gcs.", "adls.", "client.", "store.")
 # Settings whose values may be shown, by how their names end.
@@ -64,6 +67,22 @@ ALIASES = {
 }
 """As object stores spell them: the same settings, for who comes from there."""
 
+_S3_LOGIN = frozenset(
+    {
+        "s3.access-key-id",
+        "s3.profile-name",
+        "s3.role-arn",
+        "s3.secret-access-key",
+        "s3.session-token",
+        "s3.session-token-expires-at-ms",
+        "aws_access_key_id",
+        "aws_profile",
+        "aws_role_arn",
+        "aws_secret_access_key",
+        "aws_session_token",
+    }
+)
+
 Headers = Callable[[], Mapping[str, str]]
 
 
@@ -82,8 +101,12 @@ class Refresh:
         """New settings for a location."""
         request = urllib.request.Request(self.uri, headers=dict(self.headers()))
         try:
-            context = self._tls() if self.uri.startswith("https:") else None
-            with urllib.request.urlopen(request, timeout=REFRESH_SECONDS_MAX, context=context) as answer:
+            # No redirection: it would take the login along, to whomever it leads.
+            https = urllib.request.HTTPSHandler(
+                context=self._tls() if self.uri.startswith("https:") else None
+            )
+            opener = urllib.request.build_opener(_NoRedirection, https)
+            with opener.open(request, timeout=REFRESH_SECONDS_MAX) as answer:
                 return vended(json.load(answer), location)
         except (OSError, ValueError) as error:
             reason = type(error).__name__
@@ -105,6 +128,11 @@ class Refresh:
         return (_sent_refresh, (self.uri, dict(self.headers()), self.ca_pem, self.certificate))
 
 
+class _NoRedirection(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
 def _sent_refresh(
     uri: str, headers: dict[str, str], ca_pem: str | None, certificate: tuple[str, str | None] | None
 ) -> Refresh:
@@ -117,6 +145,10 @@ class Access:
 
     settings: tuple[tuple[str, str], ...] = ()
     refresh: Refresh | None = field(default=None)
+    scoped: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    """Settings that a server vends for some prefixes alone."""
+    place: str = ""
+    """The location that these settings are for; new ones are asked for it."""
 
     @classmethod
     def of(cls, properties: Mapping[str, Any], refresh: Refresh | None = None) -> Access:
@@ -133,6 +165,15 @@ class Access:
                 chosen[content] = _read(name, chosen.pop(name))
         return cls(tuple(sorted(chosen.items())), refresh)
 
+    def at(self, location: str) -> Access:
+        """The settings for a location: those of the longest prefix that fits, over those for all."""
+        fits = [one for one in self.scoped if location.startswith(one[0])]
+        if not fits:
+            return replace(self, scoped=())
+        prefix, settings = max(fits, key=lambda one: len(one[0]))
+        merged = without_login(dict(self.settings), dict(settings)) | dict(settings)
+        return replace(Access.of(merged, self.refresh), place=prefix)
+
     def get(self, *names: str) -> str | None:
         """The first of these settings that is set."""
         known = dict(self.settings)
@@ -141,22 +182,50 @@ class Access:
     def is_on(self, name: str, *, default: bool = False) -> bool:
         """A setting that is true or false."""
         value = self.get(name)
-        return default if value is None else value.strip().lower() == "true"
+        if value is None:
+            return default
+        if (word := value.strip().lower()) not in ("true", "false"):
+            raise ConfigError(f"the storage property {name!r} is neither true nor false", hint="Write one.")
+        return word == "true"
 
-    def number(self, name: str, default: float) -> float:
-        """A setting that is a number."""
+    def number(self, name: str, default: float, least: float, most: float) -> float:
+        """A setting that is a number between two others."""
         value = self.get(name)
         try:
-            return default if value is None else float(value)
+            number = default if value is None else float(value)
         except ValueError:
-            raise ConfigError(f"the storage property {name!r} is no number", hint="Write a number.") from None
+            number = math.nan
+        if not least <= number <= most:
+            raise ConfigError(
+                f"the storage property {name!r} cannot be followed",
+                hint=f"Write a number from {least:,.0f} to {most:,.0f}.",
+            )
+        return number
+
+    def endpoint(self, *names: str) -> str | None:
+        """A setting that is the URL of a server."""
+        value = self.get(*names)
+        if value is None:
+            return None
+        try:
+            parts = urlsplit(value)
+            good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+            good = good and "@" not in parts.netloc
+        except ValueError:
+            good = None
+        if not good:
+            raise ConfigError(
+                f"the storage property {names[0]!r} is no URL of a server",
+                hint="Write it as https://host:port, without a login in it.",
+            )
+        return value.rstrip("/")
 
     def redact(self, text: str) -> str:
         """A text without any value of these settings that may be a secret."""
         for secret in self._secrets():
             for form in {secret, quote(secret, safe=""), quote_plus(secret)}:
                 text = text.replace(form, _MASK)
-        return text
+        return _USERINFO.sub(rf"\1{_MASK}@", text)
 
     def _secrets(self) -> Iterable[str]:
         values = (value for name, value in self.settings if not name.endswith(_PLAIN))
@@ -168,6 +237,13 @@ class Access:
 
 
 NO_ACCESS = Access()
+
+
+def without_login(settings: dict[str, str], other: Mapping[str, str]) -> dict[str, str]:
+    """Settings without their login, where others bring one: parts of two logins make none."""
+    if "s3.access-key-id" not in other:
+        return settings
+    return {name: value for name, value in settings.items() if name.lower() not in _S3_LOGIN}
 
 
 def vended(answer: Mapping[str, Any], location: str) -> dict[str, str]:

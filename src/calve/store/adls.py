@@ -7,6 +7,7 @@ which obstore finds and renews by itself.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -34,7 +35,7 @@ def split(location: str) -> tuple[str, str]:
             hint="Write abfss://container@account.dfs.core.windows.net/folder.",
         )
     key = location.split("/", 3)[3] if location.count("/") > 2 else ""
-    return f"{container}@{host}", key.strip("/")
+    return f"{container}@{host}", key
 
 
 def open_bucket(bucket: str, access: Access) -> Any:
@@ -48,6 +49,9 @@ def open_bucket(bucket: str, access: Access) -> Any:
         )
     endpoint = strings.get("BlobEndpoint") or _endpoint(account, access)
     sas = _sas(account, access)
+    if sas is None and (shared := strings.get("SharedAccessSignature")) is not None:
+        access = replace(access, settings=(*access.settings, ("adls.sas-token", shared)))
+        sas = shared
     config = {
         "account_name": account,
         "account_key": strings.get("AccountKey") or access.get("adls.account-key"),

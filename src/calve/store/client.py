@@ -16,8 +16,8 @@ RETRY_SECONDS = 120.0
 def client_options(access: Access, endpoint: str | None) -> Any:
     """obstore's client options."""
     options: dict[str, Any] = {
-        "connect_timeout": _seconds(access.number("s3.connect-timeout", CONNECT_SECONDS)),
-        "timeout": _seconds(access.number("s3.request-timeout", REQUEST_SECONDS)),
+        "connect_timeout": _seconds(access.number("s3.connect-timeout", CONNECT_SECONDS, 0.01, 3600)),
+        "timeout": _seconds(access.number("s3.request-timeout", REQUEST_SECONDS, 0.01, 3600)),
         "user_agent": "calve",
     }
     if endpoint is not None and endpoint.startswith("http:"):
@@ -32,7 +32,7 @@ def client_options(access: Access, endpoint: str | None) -> Any:
 def retry_config(access: Access) -> Any:
     """How often a request is sent again: a store that says 503 is asked again (case 32)."""
     return {
-        "max_retries": int(access.number("store.retries", RETRIES_MAX)),
+        "max_retries": int(access.number("store.retries", RETRIES_MAX, 0, 1000)),
         "retry_timeout": _seconds(RETRY_SECONDS),
     }
 

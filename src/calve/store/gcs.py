@@ -22,7 +22,7 @@ hint = (
 
 
 def open_bucket(bucket: str, access: Access) -> Any:
-    endpoint = access.get("gcs.service.host", "gcs.endpoint")
+    endpoint = access.endpoint("gcs.service.host", "gcs.endpoint")
     config = {
         "base_url": endpoint,
         "service_account_key": access.get("gcs.service-account-key"),

@@ -96,7 +96,13 @@ class ObjectStore:
             obstore.delete(self.client, self._key(location))
 
     def _key(self, location: str) -> str:
-        return self.opener.split(location)[1]
+        key = self.opener.split(location)[1]
+        if any(part in ("", ".", "..") for part in key.split("/")):
+            raise StoreError(
+                f"{location!r} has a part that is empty, '.' or '..'",
+                hint="Write the warehouse, or the table's location, without doubled slashes and dots.",
+            )
+        return key
 
     @contextmanager
     def _errors(self, act: str, location: str) -> Iterator[None]:
@@ -122,11 +128,22 @@ class ObjectStore:
     def _reason(self, error: Exception, location: str) -> str:
         """The library's first lines: what follows them repeats the same for those who debug the library. It
         names the object twice, which our message has: what the store said stands behind that."""
-        text = self.access.redact(" ".join(str(error).partition("\n\nDebug source")[0].split()))
+        text = reason_of(error, self.access)
         key = self._key(location)
         for name in (key, quote(key)):
             text = text.replace(f" for path {name}", "").replace(f"/{name} ", "/… ")
         return text[:400]
+
+
+def reason_of(error: Exception, access: Access) -> str:
+    """What the library says, without secrets, and without what it repeats for those who debug it."""
+    return access.redact(" ".join(str(error).partition("\n\nDebug source")[0].split()))
+
+
+def parts_of(access: Access) -> tuple[int, int]:
+    """The bytes of a part, and how many are under way at once. Stores take no smaller part but the last."""
+    size = access.number("s3.multipart.part-size-bytes", PART_BYTES, 5 * 1024**2, 1024**3)
+    return int(size), int(access.number("s3.multipart.num-threads", PARTS_AT_ONCE, 1, 64))
 
 
 class _Parts(io.RawIOBase):
@@ -134,7 +151,7 @@ class _Parts(io.RawIOBase):
 
     def __init__(self, store: ObjectStore, location: str) -> None:
         self._store, self._location, self._key = store, location, store._key(location)
-        self._part_bytes = int(store.access.number("s3.multipart.part-size-bytes", PART_BYTES))
+        self._part_bytes, self._threads = parts_of(store.access)
         self._held = bytearray()
         self._writer: Any = None
         self._failed: CalveError | None = None
@@ -178,7 +195,7 @@ class _Parts(io.RawIOBase):
             self._store.client,
             self._key,
             buffer_size=self._part_bytes,
-            max_concurrency=int(self._store.access.number("s3.multipart.num-threads", PARTS_AT_ONCE)),
+            max_concurrency=self._threads,
         )
         self._writer.write(self._held)
         self._held = bytearray()

@@ -7,11 +7,13 @@ whether the login may write: who may write but not list is denied a look at what
 
 from __future__ import annotations
 
+import os
 import urllib.error
 import urllib.request
 import uuid
 from contextlib import suppress
 from dataclasses import replace
+from http.client import HTTPException
 
 from calve.model.errors import AccessDenied, StoreError
 from calve.store import check_location, store_for
@@ -41,7 +43,8 @@ def _check_region(location: str, access: Access) -> None:
     from calve.store.s3 import split
 
     bucket = split(location)[0]
-    asked = access.get("s3.region", "client.region") or "us-east-1"
+    environment = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    asked = access.get("s3.region", "client.region") or environment or "us-east-1"
     endpoint = (access.get("s3.endpoint") or f"https://s3.{asked}.amazonaws.com").rstrip("/")
     request = urllib.request.Request(f"{endpoint}/{bucket}", method="HEAD")
     try:
@@ -49,7 +52,7 @@ def _check_region(location: str, access: Access) -> None:
             headers = answer.headers
     except urllib.error.HTTPError as error:
         headers = error.headers
-    except OSError:
+    except (OSError, HTTPException):
         return
     region = headers.get("x-amz-bucket-region")
     if region and region != asked:

@@ -16,13 +16,17 @@ from calve.model.errors import ConfigError, StoreError
 from calve.store.access import Access
 from calve.store.chain import asks_for_chain, chain
 from calve.store.client import client_options, given, retry_config
+from calve.store.objects import parts_of
 from calve.store.vended import Login, provider
 
 hint = (
-    "Is s3.endpoint right and up, and is the bucket in the region that s3.region (or client.region) names? "
+    "Is s3.endpoint right and up, is the bucket in the region that s3.region (or client.region) names, and "
+    "is there a login: keys, a profile, the environment, or a role of this machine? "
     "Nothing of this batch was committed; start again when the store answers."
 )
 
+_PREFIXES = ("s3", "client")
+_PARTS = ("access-key-id", "secret-access-key", "session-token")
 _ENCRYPTION = {"s3": "AES256", "kms": "aws:kms", "dsse-kms": "aws:kms:dsse", "custom": "sse-c"}
 """Iceberg's names for what S3 calls otherwise."""
 
@@ -32,7 +36,7 @@ def split(location: str) -> tuple[str, str]:
     bucket, key = parts.netloc, location.split("/", 3)[3] if location.count("/") > 2 else ""
     if not bucket:
         raise StoreError(f"{location!r} names no bucket", hint="Write s3://bucket/folder.")
-    return bucket, key.strip("/")
+    return bucket, key
 
 
 def open_bucket(bucket: str, access: Access) -> Any:
@@ -42,18 +46,18 @@ def open_bucket(bucket: str, access: Access) -> Any:
             hint="Let the catalog vend credentials instead, or give s3.access-key-id and "
             "s3.secret-access-key.",
         )
-    endpoint = access.get("s3.endpoint")
+    endpoint = access.endpoint("s3.endpoint")
+    parts_of(access)  # what cannot be followed is refused before the first file
     config: dict[str, Any] = {
         "region": access.get("s3.region", "client.region"),
         "disable_bulk_delete": True,  # one object at a time, which every store knows
         **encryption(access),
     }
-    path_style = access.get("s3.path-style-access")
-    virtual = endpoint is None and "." not in bucket if path_style is None else path_style.lower() != "true"
-    virtual = access.is_on("s3.force-virtual-addressing", default=virtual)
+    path_style = access.is_on("s3.path-style-access", default=endpoint is not None or "." in bucket)
+    virtual = access.is_on("s3.force-virtual-addressing", default=not path_style)
     config["virtual_hosted_style_request"] = virtual
     if endpoint is not None:
-        config["endpoint"] = _with_bucket(endpoint, bucket) if virtual else endpoint.rstrip("/")
+        config["endpoint"] = _with_bucket(endpoint, bucket) if virtual else endpoint
     if access.is_on("s3.anonymous"):
         config["skip_signature"] = True
     return S3Store(
@@ -90,23 +94,25 @@ def encryption(access: Access) -> dict[str, str]:
 def _provider(location: str, access: Access) -> Any:
     if access.is_on("s3.anonymous"):
         return None
-    if access.get("s3.access-key-id", "client.access-key-id") is not None:
+    own, common = (any(access.get(f"{prefix}.{part}") for part in _PARTS) for prefix in _PREFIXES)
+    if not own and asks_for_chain(access):
+        return chain(access)  # a role may be assumed with keys of `client.`
+    if own or common:
         _login(access)  # both halves are there
         return provider(location, access, _login)
-    return chain(access) if asks_for_chain(access) else None
+    return None
 
 
 def _login(access: Access) -> Login:
-    secret = access.get("s3.secret-access-key", "client.secret-access-key")
-    if secret is None:
+    # All three of one prefix: a token of one login is none for the key of another.
+    prefix = next(one for one in _PREFIXES if any(access.get(f"{one}.{part}") for part in _PARTS))
+    key, secret, token = (access.get(f"{prefix}.{part}") for part in _PARTS)
+    if key is None or secret is None:
+        missing = f"{prefix}.access-key-id" if key is None else f"{prefix}.secret-access-key"
         raise ConfigError(
-            "the store has an access key id and no secret access key", hint="Give s3.secret-access-key too."
+            f"the store has a part of a login, and no {missing}", hint="Give both parts of the key."
         )
-    credential = {
-        "access_key_id": access.get("s3.access-key-id", "client.access-key-id"),
-        "secret_access_key": secret,
-        "token": access.get("s3.session-token", "client.session-token"),
-    }
+    credential = {"access_key_id": key, "secret_access_key": secret, "token": token}
     return Login(credential, access.get("s3.session-token-expires-at-ms"))
 
 

@@ -33,7 +33,7 @@ class Login:
 
 def provider(location: str, access: Access, read: Callable[[Access], Login]) -> Any:
     """What obstore asks for credentials: those of an Access, and those that follow them."""
-    return _Vended(location, access, read)
+    return _Vended(access.place or location, access, read)
 
 
 class _Vended:

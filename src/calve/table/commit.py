@@ -111,6 +111,9 @@ def send(catalog: Catalog, base: Base, attempt: Attempt) -> Sent:
         return Sent(Answer.UNKNOWN, cause=error)
     if response is None:
         return sent
+    if response.metadata.snapshot_by_id(attempt.held) is None:
+        # A success that shows nothing of ours: something on the way answered, not the catalog.
+        return Sent(Answer.UNKNOWN, cause=ValueError("the answer has no snapshot of ours"))
     table = base.table
     fresh = Table(table.name(), response.metadata, response.metadata_location, table.io, catalog)
     landed = Base(fresh, attempt.manifests, attempt.main_summary)
@@ -143,7 +146,7 @@ def _sent(commit: Callable[[], None], table: Identifier) -> Sent:
     except _DENIED as error:
         raise _denied(table, error) from error
     except _UNKNOWN as error:
-        return Sent(Answer.UNKNOWN, cause=error)
+        return Sent(Answer.UNKNOWN, cause=_without_content(error))
     except _NO_METADATA as error:
         if _file_of(error) is None:
             raise
@@ -185,7 +188,15 @@ def reaching(identifier: tuple[str, ...]) -> Iterator[None]:
         raise CatalogError(
             f"the catalog cannot show or make {'.'.join(identifier)}: {said(error)}",
             hint="Is the catalog up and within reach? Nothing was changed; start again when it is.",
-        ) from error
+        ) from _without_content(error)
+
+
+def _without_content(error: Exception) -> Exception:
+    """An error that does not quote what was being read: an answer may hold credentials (P10)."""
+    if not isinstance(error, Faults):
+        return error
+    fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return ValueError(f"an answer that cannot be read: {'.'.join(map(str, fault['loc']))}: {fault['type']}")
 
 
 def said(error: BaseException) -> str:

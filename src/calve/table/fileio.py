@@ -7,7 +7,9 @@ of that table.
 
 from __future__ import annotations
 
-from types import TracebackType
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType, TracebackType
 from typing import Any, cast
 
 import pyarrow as pa
@@ -27,9 +29,17 @@ NOTE = "while reading "
 class StoreFileIO(FileIO):
     """Files by location, in whichever store holds them."""
 
-    def __init__(self, properties: Properties = EMPTY_DICT, refresh: Refresh | None = None) -> None:
+    def __init__(
+        self,
+        properties: Properties = EMPTY_DICT,
+        refresh: Refresh | None = None,
+        scoped: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+        place: str = "",
+    ) -> None:
+        """`scoped` are settings for some prefixes alone, `place` is the table's own folder."""
         super().__init__(properties)
-        self.access = Access.of(properties, refresh)
+        by_prefix = tuple((prefix, tuple(sorted(given.items()))) for prefix, given in sorted(scoped.items()))
+        self.access = replace(Access.of(properties, refresh), scoped=by_prefix, place=place)
 
     def new_input(self, location: str) -> InputFile:
         return _Input(location, self._store(location))

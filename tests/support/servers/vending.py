@@ -128,6 +128,7 @@ def denying(upstream: str, denied: str, secret: str) -> Iterator[Seen]:
 def vending_catalog(upstream: str, keys: Keys, store: str, *, endpoint: bool = True) -> Iterator[Seen]:
     """A catalog that vends a key with each table; with `endpoint` it names one for new keys."""
     seen = Seen()
+    locations: dict[str, str] = {}
 
     class Handler(_Front):
         target = upstream
@@ -137,7 +138,9 @@ def vending_catalog(upstream: str, keys: Keys, store: str, *, endpoint: bool = T
             seen.authorizations.append(self.headers.get("Authorization", ""))
             if self.path.partition("?")[0].endswith("/credentials"):
                 config = keys.vend(store, "us-east-1")
-                body = {"storage-credentials": [{"prefix": "s3://", "config": config}]}
+                # For the table alone, as servers do that mean it.
+                prefix = locations[self.path.partition("?")[0].removesuffix("/credentials")]
+                body = {"storage-credentials": [{"prefix": prefix, "config": config}]}
                 self.reply(200, {"Content-Type": "application/json"}, json.dumps(body).encode())
                 return
             status, headers, content = self.forward()
@@ -148,6 +151,7 @@ def vending_catalog(upstream: str, keys: Keys, store: str, *, endpoint: bool = T
                     config["client.refresh-credentials-endpoint"] = (
                         f"{self.path.partition('?')[0]}/credentials"
                     )
+                locations[self.path.partition("?")[0]] = answer["metadata"]["location"]
                 answer["config"] = {**answer.get("config", {}), **config}
                 content = json.dumps(answer).encode()
             self.reply(status, headers, content)

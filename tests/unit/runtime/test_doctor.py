@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import ForbiddenError
 from pyiceberg.table.update import SetSnapshotRefUpdate
 
 import calve
 from calve import Outcome, doctor
 from calve.config.catalog import CatalogConfig
 from calve.config.sink import SinkConfig
+from calve.runtime import doctor as doctoring
 from calve.store.local import LocalStore
 from calve.table.catalogs import open_catalog
 
@@ -153,3 +155,39 @@ def test_what_cannot_be_removed_is_told(config: CatalogConfig, monkeypatch: pyte
     found = doctor(config)
     assert found.checks[-1].outcome is Outcome.NOTE
     assert "left behind" in found.checks[-1].words
+
+
+def test_a_clock_that_is_off_is_told(config: CatalogConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    for skew, outcome in ((30.0, Outcome.OK), (-3600.0, Outcome.FAILED)):
+        monkeypatch.setattr(doctoring._Visit, "_use_store", lambda visit, skew=skew: _skewed(visit, skew))
+        found = doctor(config)
+        assert outcomes(found)["clock"] is outcome
+        assert f"{skew:+.1f} s" in str(found)
+
+
+def _skewed(visit: doctoring._Visit, skew: float) -> doctoring._Found:
+    visit._skews["store"] = skew
+    return doctoring._Found("written")
+
+
+def test_what_nobody_foresaw_is_told_too_and_cleaned_up(
+    config: CatalogConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("canary")
+
+    monkeypatch.setattr("calve.runtime.doctor.read_base", broken)
+    found = doctor(config)
+    assert outcomes(found)["compare-and-swap"] is Outcome.FAILED
+    assert outcomes(found)["clean up"] is Outcome.OK
+    assert "canary" not in str(found)
+
+
+def test_a_login_that_may_not_list_is_enough(config: CatalogConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(*_: object) -> None:
+        raise ForbiddenError("no right to list")
+
+    monkeypatch.setattr("pyiceberg.catalog.sql.SqlCatalog.list_namespaces", denied)
+    found = doctor(config)
+    assert outcomes(found)["list"] is Outcome.NOTE
+    assert found.ok

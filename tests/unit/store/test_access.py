@@ -13,6 +13,7 @@ from calve.model.errors import ConfigError, StoreError
 from calve.store import Access, adls, gcs, s3, store_for
 from calve.store.access import Refresh, vended
 from calve.table.catalogs.properties import file_properties
+from calve.table.fileio import StoreFileIO
 
 CANARY = "canary/of+the=store"
 
@@ -105,12 +106,28 @@ def test_encryption_is_asked_for_in_the_stores_words(
     "location, settings, reason",
     [
         ("s3:///key", {}, "names no bucket"),
-        ("s3://b/k", {"s3.access-key-id": "a"}, "no secret access key"),
+        ("s3://b/k", {"s3.access-key-id": "a"}, "no s3.secret-access-key"),
         ("s3://b/k", {"s3.sse.type": "rot13"}, "s3.sse.type"),
         ("s3://b/k", {"s3.sse.type": "custom"}, "without a key"),
         ("s3://b/k", {"s3.signer": "x"}, "s3.signer"),
         ("s3://b/k", {"s3.remote-signing-enabled": "true"}, "s3.signer"),
         ("s3://b/k", {"s3.connect-timeout": "soon"}, "s3.connect-timeout"),
+        ("s3://b/k", {"s3.connect-timeout": "-1"}, "s3.connect-timeout"),
+        ("s3://b/k", {"store.retries": "inf"}, "store.retries"),
+        ("s3://b/k", {"s3.multipart.part-size-bytes": "0"}, "part-size-bytes"),
+        ("s3://b/k", {"s3.multipart.part-size-bytes": "1000000"}, "part-size-bytes"),
+        ("s3://b/k", {"s3.multipart.part-size-bytes": "nan"}, "part-size-bytes"),
+        ("s3://b/k", {"s3.multipart.num-threads": "0"}, "num-threads"),
+        ("s3://b/k", {"s3.path-style-access": "yes"}, "neither true nor false"),
+        ("s3://b/k", {"s3.endpoint": "localhost:9000"}, "no URL of a server"),
+        ("s3://b/k", {"s3.endpoint": "http://"}, "no URL of a server"),
+        ("s3://b/k", {"s3.endpoint": "http://h:99999"}, "no URL of a server"),
+        ("s3://b/k", {"s3.endpoint": "http://ana:canary@h:1"}, "no URL of a server"),
+        ("s3://b/k", {"s3.secret-access-key": "x"}, "no s3.access-key-id"),
+        ("s3://b/k", {"s3.sse.type": "custom", "s3.sse.key": "not base64!"}, "cannot be opened"),
+        ("s3://b/k", {"store.ca-pem": "no certificate"}, "cannot be opened"),
+        ("gs://b/k", {"gcs.service-account-key": "{"}, "cannot be opened"),
+        ("abfss://c@a.dfs.core.windows.net/k", {"adls.account-key": "not base64!"}, "cannot be opened"),
         ("s3://b/k", {"s3.profile-name": "no-such-profile"}, "no-such-profile"),
         ("s3://b/k", {"s3.role-arn": "not-an-arn"}, "role"),
         ("abfss:///k", {}, "names no container"),
@@ -123,6 +140,33 @@ def test_what_cannot_be_a_store_is_refused_before_it_is_asked(
     with pytest.raises((ConfigError, StoreError), match=reason) as caught:
         store_for(location, Access.of(settings))
     assert caught.value.hint
+    assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["/a", "a//b", "a/../b", "./a", "a/"])
+def test_a_key_that_stores_read_otherwise_than_it_is_written_is_refused(key: str) -> None:
+    store = store_for("s3://b/k", Access.of({"s3.access-key-id": "a", "s3.secret-access-key": "b"}))
+    with pytest.raises(StoreError, match="a part that is empty"):
+        store.create(f"s3://b/{key}")
+
+
+def test_a_token_of_one_login_does_not_go_with_the_key_of_another() -> None:
+    settings = {"s3.access-key-id": "a", "s3.secret-access-key": "b", "client.session-token": "of another"}
+    assert s3._login(Access.of(settings)).credential["token"] is None
+    assert s3._login(Access.of({**settings, "s3.session-token": "own"})).credential["token"] == "own"
+
+
+def test_credentials_of_a_prefix_are_for_what_lies_below_it() -> None:
+    keys = {"s3.access-key-id": "all", "s3.secret-access-key": "x", "s3.session-token": "t", "s3.region": "r"}
+    own = {"s3.access-key-id": "table", "s3.secret-access-key": "y"}
+    access = StoreFileIO(keys, None, {"s3://b/t": own}, "s3://b/t").access
+    below, beside = access.at("s3://b/t/data/f"), access.at("s3://c/f")
+    assert (below.get("s3.access-key-id"), below.get("s3.session-token"), below.place) == (
+        "table",
+        None,
+        "s3://b/t",
+    )
+    assert (below.get("s3.region"), beside.get("s3.access-key-id")) == ("r", "all")
 
 
 @pytest.mark.parametrize(

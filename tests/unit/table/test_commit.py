@@ -20,6 +20,7 @@ from pyiceberg.exceptions import (
     ServiceUnavailableError,
     UnauthorizedError,
 )
+from pyiceberg.table import CommitTableResponse
 from requests.exceptions import ConnectionError as LostConnection
 from requests.exceptions import JSONDecodeError, ReadTimeout
 from sqlalchemy.exc import OperationalError
@@ -245,3 +246,14 @@ def test_a_table_without_snapshots_has_an_empty_base(warehouse: Warehouse) -> No
     assert (base.main, base.manifests, base.main_summary) == (None, (), None)
     assert TagFence("ns.t").find(base.table) is None
     assert last_sequence(base.metadata) == 0
+
+
+def test_a_success_that_shows_nothing_of_ours_is_unknown(base: Base) -> None:
+    """Something on the way answered with the table as it was: a cache, or a redirection that was followed."""
+
+    class Caching:
+        def commit_table(self, *_: object) -> CommitTableResponse:
+            return CommitTableResponse(metadata=base.metadata, metadata_location=base.table.metadata_location)
+
+    sent = send(Caching(), base, attempt_on(base))  # type: ignore[arg-type]
+    assert (sent.answer, sent.base) == (Answer.UNKNOWN, None)

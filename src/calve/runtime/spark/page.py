@@ -33,8 +33,7 @@ counts, alone:
 If catalogs are configured and `lake` is none of them, that is an error with the nearest right name: a
 misspelt name never makes a new, empty lake.
 
-This release opens catalogs of the types `sql` and `memory`. The others are read, and refused when they are
-opened.
+What each type of catalog needs, and its logins: [catalogs.md](catalogs.md).
 
 A catalog in a SQL database keeps its tables by the catalog's name. So `lake` must be called `lake` by
 everybody who shares its database: by Spark, by PyIceberg and here.

@@ -44,6 +44,7 @@ def open_catalog(config: CatalogConfig) -> Catalog:
     if config.uri is not None:
         own = {name: hidden.reveal() for name, hidden in config.properties.items()}
         properties |= located(config.uri.reveal(), own)
+        properties.setdefault(AWS_REGION, properties[GLUE_REGION])  # the store's too, unless it is said
     session = aws.session(properties, service=_SERVICE)
     region = session.region_name or ""
     endpoint = properties.get(GLUE_CATALOG_ENDPOINT)

@@ -8,6 +8,7 @@ reads it (P10).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from urllib.parse import parse_qsl, urlsplit
 from pyiceberg.exceptions import UnauthorizedError
 from requests import PreparedRequest, Response, Session
 from requests.adapters import HTTPAdapter
+from requests.exceptions import ChunkedEncodingError, ReadTimeout
+from urllib3.exceptions import DecodeError, ProtocolError, ReadTimeoutError
 from urllib3.util.retry import Retry
 
 from calve.config.secret import Secrets
@@ -23,6 +26,7 @@ from calve.model.errors import ConfigError
 
 CONNECT_SECONDS = 3.0
 READ_SECONDS = 60.0
+OPENING_SECONDS = 4.0
 _EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 _CONNECT = ("rest.client.connection-timeout-ms",)
 _READ = ("rest.timeout-ms", "rest.client.socket-timeout-ms")
@@ -31,8 +35,10 @@ _READ = ("rest.timeout-ms", "rest.client.socket-timeout-ms")
 class Timed(HTTPAdapter):
     """Requests that end: answered, refused, or timed out."""
 
-    def __init__(self, properties: Mapping[str, str]) -> None:
-        self._timeout = timeouts(properties)
+    def __init__(self, properties: Mapping[str, str], *, opening: bool = False) -> None:
+        """`opening`: the first requests, by which a person learns whether the server is there."""
+        connect, read = timeouts(properties)
+        self._timeout = (connect, min(read, OPENING_SECONDS) if opening else read)
         self._bundle = _file(properties, "ssl.cabundle")
         # A connection that was not made is tried once more for all; an answer that did not come, only for
         # requests that change nothing.
@@ -44,14 +50,36 @@ class Timed(HTTPAdapter):
         if self._bundle is not None:
             # Here, because requests lets a bundle of the environment go before the session's own.
             kwargs["verify"] = self._bundle
-        return super().send(request, *args, **kwargs)
+        kwargs["stream"] = True
+        return self._whole(super().send(request, *args, **kwargs))
+
+    def _whole(self, response: Response) -> Response:
+        """Read all of an answer, within its time: one that comes in drops would never end."""
+        ends, chunks = time.monotonic() + self._timeout[1], []
+        try:
+            while chunk := response.raw.read1(1 << 16, decode_content=True):
+                chunks.append(chunk)
+                if time.monotonic() > ends:
+                    raise ReadTimeout(f"no end of an answer within {self._timeout[1]:.0f} s")
+        except ReadTimeoutError as error:
+            raise ReadTimeout(str(error), request=response.request) from error
+        except (ProtocolError, DecodeError) as error:
+            raise ChunkedEncodingError(str(error), request=response.request) from error
+        finally:
+            # Read to its end the connection is kept; otherwise it is closed.
+            response.raw.release_conn() if response.raw.isclosed() else response.close()
+        response._content = b"".join(chunks)
+        response._content_consumed = True
+        return response
 
 
 class Signed(Timed):
     """The same, signed as AWS wants it (SigV4), with the credentials of the moment."""
 
-    def __init__(self, properties: Mapping[str, str], session: Any, region: str, service: str) -> None:
-        super().__init__(properties)
+    def __init__(
+        self, properties: Mapping[str, str], session: Any, region: str, service: str, *, opening: bool = False
+    ) -> None:
+        super().__init__(properties, opening=opening)
         self._credentials, self._region, self._service = session.get_credentials(), region, service
 
     def add_headers(self, request: PreparedRequest, **_: Any) -> None:
@@ -94,11 +122,15 @@ def timeouts(properties: Mapping[str, str]) -> tuple[float, float]:
 def make_session(properties: Mapping[str, str], adapter: HTTPAdapter, secrets: Secrets) -> Session:
     """A session with the properties' TLS, over an adapter of ours."""
     session = Session()
+    # A redirection turns a commit into a look, whose answer reads like a success; and it takes secrets along.
+    session.max_redirects = 0
     session.mount("https://", adapter)
     session.mount("http://", adapter)
     if (bundle := _file(properties, "ssl.cabundle")) is not None:
         session.verify = bundle
     certificate, key = _file(properties, "ssl.client.cert"), _file(properties, "ssl.client.key")
+    if key is not None and certificate is None:
+        raise ConfigError("ssl.client.key is there without a certificate", hint="Give ssl.client.cert too.")
     if certificate is not None:
         session.cert = certificate if key is None else (certificate, key)
 

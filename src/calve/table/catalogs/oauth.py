@@ -60,7 +60,11 @@ class ClientCredentials(AuthManager):
             response.raise_for_status()
         except HTTPError as error:
             _handle_non_200_response(error, {400: OAuthError, 401: OAuthError})
-        answer = TokenResponse.model_validate_json(response.text)
+        try:
+            answer = TokenResponse.model_validate_json(response.text)
+        except ValueError:
+            # Its own words would show the token.
+            raise OAuthError("the server of tokens answers what is no token") from None
         self._token = answer.access_token
         life = float("inf") if answer.expires_in is None else float(answer.expires_in)
         self._renew_at = self._ticks() + life - min(_MARGIN_SECONDS, life / 10 if life < 1e9 else 0.0)

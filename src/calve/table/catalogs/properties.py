@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 from calve.config.catalog import CatalogConfig
 from calve.config.units import nearest
 from calve.model.errors import ConfigError
 from calve.store.known import KNOWN, unknown
+from calve.table.catalogs import known
 from calve.table.fileio import IO_IMPL
 from calve.table.location import as_uri, is_local
 
@@ -26,14 +28,26 @@ def file_properties(config: CatalogConfig) -> dict[str, str]:
         )
     properties[_IO] = IO_IMPL
     for name in unknown(config.storage):
-        near = nearest(name, KNOWN)
-        _log.warning(
-            "no store follows the storage property %r%s", name, f"; did you mean {near}?" if near else ""
-        )
+        _tell("store", "storage", name, nearest(name, KNOWN))
+    for name in known.unknown(config.properties):
+        _tell("catalog", "catalog", name, nearest(name, known.ALL))
     warehouse = properties.get("warehouse")
     if warehouse is not None and is_local(warehouse):
         properties["warehouse"] = as_uri(warehouse)
     return properties
+
+
+def _tell(who: str, kind: str, name: str, near: str | None) -> None:
+    meant = f"; did you mean {near}?" if near else ""
+    _log.warning("no %s follows the %s property %r%s", who, kind, name, meant)
+
+
+def is_on(properties: Mapping[str, str], name: str, *, default: bool = False) -> bool:
+    """A property that is true or false."""
+    word = str(properties.get(name, default)).strip().lower()
+    if word not in ("true", "false"):
+        raise ConfigError(f"the catalog property {name!r} is neither true nor false", hint="Write one.")
+    return word == "true"
 
 
 def missing_boto(error: ModuleNotFoundError) -> ConfigError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ssl import SSLCertVerificationError
 from urllib.parse import urlsplit
 
 from pyiceberg.exceptions import (
@@ -27,6 +28,7 @@ from requests.exceptions import (
     MissingSchema,
     SSLError,
     Timeout,
+    TooManyRedirects,
 )
 from urllib3.exceptions import (
     ConnectTimeoutError,
@@ -53,7 +55,8 @@ def reaching_server(config: CatalogConfig, uri: str) -> Iterator[None]:
         raise ConfigError(f"{uri} is no URL", hint="It reads https://host/…") from None
     except RequestException as error:
         raise _unreached(config, uri, error) from None
-    except (RESTError, ValueError, NotImplementedError) as error:
+    except (RESTError, ValueError, NotImplementedError, AttributeError, KeyError, TypeError) as error:
+        # PyIceberg looks into an answer before it checks it.
         raise _refused(config, uri, error) from None
 
 
@@ -72,8 +75,20 @@ def _denied(config: CatalogConfig, uri: str, error: Exception) -> AccessDenied:
 
 
 def _unreached(config: CatalogConfig, uri: str, error: RequestException) -> CatalogError:
-    host = urlsplit(uri).netloc
+    # Not always the catalog's own: tokens may come from elsewhere.
+    asked = None if error.request is None else error.request.url
+    host = urlsplit(str(asked or uri)).netloc.rpartition("@")[2]
     reason = _reason(error)
+    if isinstance(error, TooManyRedirects):
+        return CatalogError(
+            f"{host} sends its clients elsewhere, which is not followed: a redirection takes logins along",
+            hint="Name the place that it leads to as 'catalog.uri'.",
+        )
+    if isinstance(error, SSLError) and not isinstance(_inner(reason), SSLCertVerificationError):
+        return CatalogError(
+            f"{host} does not speak TLS as we do: {config.secrets.redact(str(reason))[:200]}",
+            hint="Is it http instead of https? Does the server want a client's certificate: ssl.client.cert?",
+        )
     if isinstance(error, SSLError):
         return CatalogError(
             f"the certificate of {host} is not trusted: {config.secrets.redact(str(reason))[:300]}",
@@ -81,7 +96,7 @@ def _unreached(config: CatalogConfig, uri: str, error: RequestException) -> Cata
             "a client's certificate give ssl.client.cert and ssl.client.key.",
         )
     if isinstance(reason, NameResolutionError):
-        return CatalogError(f"the host of {uri} is not known", hint="Look at the host of 'catalog.uri'.")
+        return CatalogError(f"the host {host} is not known", hint="Look at the host of 'catalog.uri'.")
     if _is_slow_connection(reason):
         return CatalogError(
             f"nothing answers at {host}: no connection in time",
@@ -124,6 +139,11 @@ def _refused(config: CatalogConfig, uri: str, error: Exception) -> CatalogError:
         f"the catalog at {uri} failed: {said}",
         hint="The server has an error of its own: look at its log, and start again.",
     )
+
+
+def _inner(reason: object) -> object:
+    """What urllib3 wraps."""
+    return reason.args[0] if isinstance(reason, Exception) and reason.args else reason
 
 
 def _is_slow_connection(reason: object) -> bool:

@@ -42,11 +42,11 @@ from requests.adapters import HTTPAdapter
 
 from calve.config.catalog import CatalogConfig
 from calve.config.secret import Secrets
-from calve.store.access import Refresh, vended
+from calve.store.access import Refresh, without_login
 from calve.table.catalogs.http import Signed, Timed, make_session
 from calve.table.catalogs.login import login
 from calve.table.catalogs.oauth import ClientCredentials
-from calve.table.catalogs.properties import file_properties, missing_boto
+from calve.table.catalogs.properties import file_properties, is_on, missing_boto
 from calve.table.catalogs.refusals import reaching_server
 from calve.table.fileio import StoreFileIO
 from calve.table.location import table_root
@@ -58,7 +58,8 @@ _REFRESH = (
     "adls.refresh-credentials-endpoint",
 )
 _TEMPORARY = ("s3.session-token", "gcs.oauth2.token", "adls.sas-token")
-_OF_A_LOGIN = ("s3.session-token", "s3.session-token-expires-at-ms", "s3.profile-name", "s3.role-arn")
+_BUNDLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+"""What requests trusts where nothing is said."""
 _ANSWERS: dict[int, type[Exception]] = {
     404: NoSuchTableError,
     409: CommitFailedException,
@@ -87,6 +88,7 @@ class Rest(RestCatalog):
 
     def __init__(self, name: str, secrets: Secrets, **properties: str) -> None:
         self._secrets = secrets
+        self._opening = True
         self._keeps_keys = False
         """Whether the server advertises that it knows `Idempotency-Key`."""
         self._may_commit_many = False
@@ -101,20 +103,21 @@ class Rest(RestCatalog):
 
     def _create_session(self) -> Session:
         properties = self.properties
-        adapter = self._adapter(properties)
+        opening, self._opening = self._opening, False  # the first session only asks for the configuration
+        adapter = self._adapter(properties, opening=opening)
         session = make_session(properties, adapter, self._secrets)
         self._config_headers(session)
         if self._auth_manager is None:  # PyIceberg makes two sessions; both have one login
-            tokens = make_session(properties, Timed(properties), self._secrets)
+            tokens = make_session(properties, Timed(properties, opening=True), self._secrets)
             uri = self.url(Endpoints.get_token, prefixed=False)
             self._auth_manager = login(properties, tokens, uri)
         session.auth = _Login(self._auth_manager)
         session.hooks["response"].append(self._note_config)
         return session
 
-    def _adapter(self, properties: Mapping[str, str]) -> HTTPAdapter:
-        if str(properties.get("rest.sigv4-enabled", "false")).lower() != "true":
-            return Timed(properties)
+    def _adapter(self, properties: Mapping[str, str], *, opening: bool) -> HTTPAdapter:
+        if not is_on(properties, "rest.sigv4-enabled"):
+            return Timed(properties, opening=opening)
         try:
             from calve.store.aws import no_login, session
         except ModuleNotFoundError as error:
@@ -123,7 +126,8 @@ class Rest(RestCatalog):
         if source.get_credentials() is None:
             raise no_login("requests to the catalog cannot be signed")
         region = properties.get("rest.signing-region") or source.region_name or "us-east-1"
-        return Signed(properties, source, region, properties.get("rest.signing-name", "execute-api"))
+        service = properties.get("rest.signing-name", "execute-api")
+        return Signed(properties, source, region, service, opening=opening)
 
     def _note_config(self, response: Response, **_: Any) -> None:
         if response.ok and response.url.partition("?")[0].endswith("/v1/config"):
@@ -196,26 +200,19 @@ class Rest(RestCatalog):
     def _files(self, identifier: Identifier, response: TableResponse, root: str) -> StoreFileIO:
         """The table's files, under what the server says of them. A table's own properties are not asked: who
         may set one could send our credentials elsewhere."""
-        said = vended(
-            {
-                "config": response.config,
-                "storage-credentials": [one.model_dump() for one in response.storage_credentials],
-            },
-            root,
-        )
-        own = self.properties
-        if "s3.access-key-id" in said:
-            # Another login: what belongs to ours does not go with it.
-            own = {name: value for name, value in own.items() if name not in _OF_A_LOGIN}
-        settings = {**own, **said}
-        is_temporary = any(name.startswith(_TEMPORARY) for name in said)
-        refresh = self._refresh(identifier, settings) if is_temporary else None
-        return StoreFileIO(settings, refresh)
+        said = response.config
+        settings = {**without_login(dict(self.properties), said), **said}
+        scoped = {one.prefix: dict(one.config) for one in response.storage_credentials}
+        vended = [said, *scoped.values()]
+        is_temporary = any(name.startswith(_TEMPORARY) for one in vended for name in one)
+        told = {name: value for one in vended for name, value in one.items() if name in _REFRESH}
+        refresh = self._refresh(identifier, settings | told) if is_temporary else None
+        return StoreFileIO(settings, refresh, scoped, root)
 
     def _refresh(self, identifier: Identifier, settings: Mapping[str, str]) -> Refresh | None:
         """Where new credentials for a table come from: the endpoint that the server names, the one that it
         has for that, or the table itself."""
-        if str(settings.get("client.refresh-credentials-enabled", "true")).lower() == "false":
+        if not is_on(settings, "client.refresh-credentials-enabled", default=True):
             return None
         names = self._split_identifier_for_path(identifier)
         told = next((settings[name] for name in _REFRESH if settings.get(name)), None)
@@ -235,7 +232,9 @@ class Rest(RestCatalog):
 
         shown = self.properties.get("ssl.client.cert")
         certificate = None if shown is None else (shown, self.properties.get("ssl.client.key"))
-        return Refresh(uri, headers, _read_bundle(self._session.verify), certificate)
+        trusted = (self.properties.get("ssl.cabundle"), *map(os.environ.get, _BUNDLES))
+        bundle = next(filter(None, trusted), None)
+        return Refresh(uri, headers, _read_bundle(bundle), certificate)
 
 
 class _Login:
@@ -266,5 +265,5 @@ def _identifier(table: Identifier) -> TableIdentifier:
     return TableIdentifier(namespace=table[:-1], name=table[-1])
 
 
-def _read_bundle(verify: object) -> str | None:
-    return Path(verify).read_text(encoding="utf-8") if isinstance(verify, str) else None
+def _read_bundle(path: str | None) -> str | None:
+    return Path(path).read_text(encoding="utf-8") if path is not None and Path(path).is_file() else None

@@ -28,6 +28,15 @@ def open_catalog(config: CatalogConfig) -> Catalog:
     bucket = Arn.parse(
         config.warehouse, service="s3tables", example="arn:aws:s3tables:us-east-1:111122223333:bucket/name"
     )
+    if not (
+        bucket.region
+        and bucket.account
+        and bucket.resource.removeprefix("bucket/") not in ("", bucket.resource)
+    ):
+        raise ConfigError(
+            f"{config.warehouse!r} is not the ARN of a table bucket",
+            hint="It reads arn:aws:s3tables:us-east-1:111122223333:bucket/name.",
+        )
     properties = file_properties(config)
     region = next((properties[name] for name in _REGIONS if properties.get(name)), DEFAULT_REGION)
     if bucket.region != region:

@@ -20,12 +20,14 @@ from calve.store.local import make_folder
 from calve.table.catalogs.properties import file_properties
 
 _OPENINGS_MAX = 3
+_CONNECT_SECONDS = 5
 
 
 def open_catalog(config: CatalogConfig) -> Catalog:
     """A SQL catalog; its tables in the database are made where they are missing."""
     properties = file_properties(config)
     try:
+        properties["uri"] = _with_patience(properties["uri"])
         _make_sqlite_folder(properties["uri"])
         return _open(config.name, properties)
     except (ModuleNotFoundError, NoSuchModuleError) as error:
@@ -58,6 +60,15 @@ def _open(name: str, properties: dict[str, str]) -> Catalog:
             # Of two processes that make the catalog's own tables at once, one fails; then they are there.
             continue
     return SqlCatalog(name, **properties)
+
+
+def _with_patience(uri: str) -> str:
+    """A PostgreSQL that takes a connection and says nothing is not waited for without end."""
+    url = make_url(uri)
+    if url.get_backend_name() != "postgresql" or "connect_timeout" in url.query:
+        return uri
+    patient = url.update_query_dict({"connect_timeout": str(_CONNECT_SECONDS)})
+    return patient.render_as_string(hide_password=False)
 
 
 def _module(error: ImportError | NoSuchModuleError) -> str:

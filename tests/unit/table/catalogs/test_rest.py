@@ -8,8 +8,10 @@ import socket
 import ssl
 import threading
 import time
+import traceback
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +28,10 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.table.update import AssertTableUUID
 from pyiceberg.types import LongType, NestedField
 from requests import RequestException
+from requests.exceptions import TooManyRedirects
 
 from calve.config.catalog import CatalogConfig
-from calve.model.errors import AccessDenied, CalveError, CatalogError, ConfigError
+from calve.model.errors import AccessDenied, CalveError, CatalogError, ConfigError, StoreError
 from calve.table.catalogs import open_catalog
 from calve.table.catalogs.rest import Rest, uuid7
 from calve.table.commit import load
@@ -492,3 +495,140 @@ def test_a_role_that_can_no_longer_be_assumed_is_denied_and_not_unknown() -> Non
             load(catalog, ("ns", "t"))
         assert len(server.asked) == asked
         assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_commit_that_is_sent_elsewhere_is_not_taken_for_landed(status: int) -> None:
+    """A redirected POST becomes a GET, and the table that it shows reads like the answer to a commit."""
+
+    def answer(asked: Asked) -> Said:
+        if asked.method == "POST":
+            return Said(status, b"", {"Location": asked.path})
+        return _config(asked) if "config" in asked.path else Said(200, TABLE)
+
+    with scripted(answer) as server, pytest.raises(TooManyRedirects):
+        commit(rest(server.uri))
+    assert [asked.method for asked in server.asked].count("GET") == 2, "the configuration and the table"
+
+
+def test_p10_a_redirection_takes_no_secret_along() -> None:
+    tokens = TokenServer()
+    with scripted(tokens) as elsewhere:
+
+        def away(asked: Asked) -> Said:
+            return Said(307, b"", {"Location": elsewhere.uri + asked.path})
+
+        with (
+            scripted(away) as server,
+            pytest.raises(CatalogError, match="sends its clients elsewhere") as caught,
+        ):
+            rest(server.uri, credential=f"ana:{SECRET}")
+        assert "catalog.uri" in caught.value.hint
+        given = {"s3.access-key-id": "new", "s3.secret-access-key": "x", "s3.session-token": "t"}
+        vending = {**TABLE, "config": given}
+
+        def credentials(asked: Asked) -> Said:
+            if "credentials" in asked.path:
+                return away(asked)
+            return _config(asked) if "config" in asked.path else Said(200, vending)
+
+        given["client.refresh-credentials-endpoint"] = "/v1/credentials"
+        with scripted(credentials) as server:
+            refresh = access_of(table(rest(server.uri, token=SECRET)).io).refresh
+            assert refresh is not None
+            with pytest.raises(StoreError, match="HTTP 307"):
+                refresh("s3://bucket/ns/t")
+        assert elsewhere.asked == []
+
+
+def test_p10_an_answer_that_is_cut_is_not_quoted() -> None:
+    cut = json.dumps({**TABLE, "config": {"s3.secret-access-key": SECRET}}).encode()[:-20]
+    cut = b'{"config": {"s3.secret-access-key": "' + SECRET.encode() + b'", "x": "' + cut[:10]
+    with scripted(lambda asked: _config(asked) if "config" in asked.path else Said(200, cut)) as server:
+        catalog = rest(server.uri)
+        with pytest.raises(CatalogError) as caught:
+            load(catalog, ("ns", "t"))
+    shown = "".join(traceback.format_exception(caught.value))
+    assert SECRET not in shown
+
+    def token(asked: Asked) -> Said:
+        return Said(200, b'{"access_token": "' + SECRET.encode())
+
+    with scripted(token) as server, pytest.raises(AccessDenied) as denied:
+        rest(server.uri, credential="ana:other")
+    assert SECRET not in "".join(traceback.format_exception(denied.value))
+
+
+def test_an_answer_that_comes_in_drops_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        stop = threading.Event()
+
+        def drip() -> None:
+            while not stop.is_set():
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.recv(65536)
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+                    with suppress(OSError):
+                        while not stop.wait(0.05):
+                            connection.sendall(b" ")
+
+        thread = threading.Thread(target=drip, daemon=True)
+        thread.start()
+        started = time.monotonic()
+        with pytest.raises(CatalogError, match="did not answer in time"):
+            rest(f"http://127.0.0.1:{listening.getsockname()[1]}", **{"rest.timeout-ms": "500"})
+        assert time.monotonic() - started < 8
+        stop.set()
+    thread.join()
+
+
+def test_a_server_that_hangs_is_told_of_within_ten_seconds(silent: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(CatalogError, match="did not answer in time"):
+        rest(silent)
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize("body", [{"defaults": None}, {"defaults": {}, "overrides": 7}, [], 5, "x"], ids=str)
+def test_a_configuration_that_is_none_is_told(body: object) -> None:
+    with (
+        scripted(lambda _: Said(200, body)) as server,
+        pytest.raises(CatalogError, match="not as an Iceberg"),
+    ):
+        rest(server.uri)
+
+
+def test_all_snapshots_are_asked_for_whatever_is_configured() -> None:
+    with scripted(lambda asked: _config(asked) if "config" in asked.path else Said(200, TABLE)) as server:
+        table(rest(server.uri, **{"snapshot-loading-mode": "refs"}))
+    assert server.asked[-1].path.endswith("?snapshots=all")
+
+
+def test_what_is_half_said_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "key.pem").write_text("x", encoding="utf-8")
+    for properties in ({"ssl.client.key": str(tmp_path / "key.pem")}, {"rest.sigv4-enabled": "yes"}):
+        with pytest.raises(ConfigError):
+            rest("http://127.0.0.1:1", **properties)
+
+
+def test_a_misspelt_property_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    with scripted(_config) as server, caplog.at_level("WARNING", "calve"):
+        rest(server.uri, **{"ssl.ca-bundle": "x", "header.X-A": "y", "scope": "z"})
+    assert "'ssl.ca-bundle'; did you mean ssl.cabundle?" in caplog.text
+    assert "header" not in caplog.text
+    assert "scope" not in caplog.text
+
+
+def test_plain_http_at_an_https_address_is_told_as_such() -> None:
+    with scripted(_config) as server, pytest.raises(CatalogError, match="does not speak TLS") as caught:
+        rest(server.uri.replace("http:", "https:"))
+    assert "http instead of https" in caught.value.hint
+
+
+def test_a_server_of_tokens_that_is_away_is_named() -> None:
+    with scripted(_config) as server, pytest.raises(CatalogError, match=r"127\.0\.0\.1:1\b"):
+        rest(server.uri, credential=f"ana:{SECRET}", **{"oauth2-server-uri": "http://127.0.0.1:1/token"})
