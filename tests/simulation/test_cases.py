@@ -294,6 +294,16 @@ def test_case_26_a_401_in_the_middle_is_one_attempt_and_no_end(world: World) -> 
     assert commits(world) == 2
 
 
+def test_case_26_a_login_that_stays_expired_is_denied_and_the_batch_is_sent_again(world: World) -> None:
+    run = started(world, FIRST)
+    world.plan(CommitFault.UNAUTHORIZED_401, *[LoadFault.UNAUTHORIZED_401] * 100)
+    with pytest.raises(AccessDenied, match="denies access"):
+        publish(run, SECOND)
+    world.script.clear()
+    run.commit(run.waiting)
+    assert commits(world) == 2
+
+
 def test_case_27_a_403_stops_the_run_and_keeps_its_files(world: World) -> None:
     run = started(world, FIRST)
     world.plan(CommitFault.FORBIDDEN_403)

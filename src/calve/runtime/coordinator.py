@@ -35,7 +35,7 @@ from calve.runtime.hold import Hold
 from calve.runtime.refusal import refusal
 from calve.table.base import last_sequence
 from calve.table.build import Attempt, Prepared, Ready
-from calve.table.commit import Sent, refuses
+from calve.table.commit import Sent, may_pass, refuses
 from calve.table.premises import Before, broken
 
 
@@ -48,6 +48,8 @@ class Coordinator(Hold):
     _main_at_claim: int | None = None
     _abandoned: frozenset[int] = frozenset()
     """Snapshot ids of doubts whose rows were given up: they may land, and are then not what was asked."""
+    _denied: AccessDenied | None = None
+    """The last look was answered that our login is no longer good."""
     _doubts: tuple[Prepared, ...] = ()
     """What was sent and is not known to have landed: it keeps its snapshot ids."""
 
@@ -180,6 +182,8 @@ class Coordinator(Hold):
                 # nothing of it, or is older, may come from a replica that lags behind our commit (case 25).
                 moved = self.base.metadata.last_updated_ms > built_on and refuses(self.base, request)
                 certain = verdict is Verdict.COMMIT and moved and not self.answer_open
+                if self._denied is not None:
+                    raise self._denied
                 raise self._given_up(prepared, sent, certain=certain)
             self.pause(attempt)
             if step is Step.TRY_AGAIN:
@@ -207,10 +211,13 @@ class Coordinator(Hold):
             verdict = judge(intent, look)
             if verdict is not Verdict.STALE and verdict is not Verdict.REPLACED:
                 self.see(table)
-        except AccessDenied:
-            raise  # it does not pass by waiting (case 27); the batch stays in doubt until it is sent again
-        except (CatalogError, StoreError):
+        except (CatalogError, StoreError) as error:
+            if isinstance(error, AccessDenied):
+                if not may_pass(error):
+                    raise  # the batch stays in doubt until it is sent again
+                self._denied = error
             return None
+        self._denied = None
         if verdict is Verdict.COMMIT:
             self.foreign.count(lineage)
         return verdict

@@ -20,7 +20,7 @@ from calve.runtime.clock import Clock, SystemClock
 from calve.runtime.foreign import Foreign
 from calve.table.base import Base, last_sequence, read_base
 from calve.table.build import Attempt, Builder
-from calve.table.commit import Sent
+from calve.table.commit import Sent, may_pass
 from calve.table.commit import load as load_table
 from calve.table.commit import send as send_attempt
 from calve.table.fence import Fence, Held, TagFence
@@ -133,9 +133,9 @@ class Hold:
         """The same; `None` where the catalog cannot be reached and attempts are left."""
         try:
             return self.load()
-        except AccessDenied:
-            raise  # it does not pass by waiting (case 27)
-        except (CatalogError, StoreError):
+        except (CatalogError, StoreError) as error:
+            if isinstance(error, AccessDenied) and not may_pass(error):
+                raise
             if attempt >= self.policy.attempts_max:
                 raise
             return None

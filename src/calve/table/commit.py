@@ -191,6 +191,12 @@ def reaching(identifier: tuple[str, ...]) -> Iterator[None]:
         ) from _without_content(error)
 
 
+def may_pass(denied: AccessDenied) -> bool:
+    """Whether a denial may be over at the next look: a login that expired (401) may be renewed, a right that
+    is missing (403) is not there in a moment (cases 26, 27)."""
+    return isinstance(denied.__cause__, UnauthorizedError | AuthorizationExpiredError)
+
+
 def _without_content(error: Exception) -> Exception:
     """An error that does not quote what was being read: an answer may hold credentials (P10)."""
     if not isinstance(error, Faults):
