@@ -27,7 +27,7 @@ NOTHING_COLLECTED = 5  # pytest's exit code
 MARKERS = ("docs", "servers", "spark", "engines", "simulation")
 GROUPS = ("unit", "simulation", "spark", "engines", "servers", "docs")
 QUICK = "lint, types, unit and simulation"
-BUDGET_SECONDS = {QUICK: 240, "spark": 600, "engines": 240, "servers": 420, "docs": 240}
+BUDGET_SECONDS = {QUICK: 330, "spark": 660, "engines": 240, "servers": 420, "docs": 240}
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ from tests.nemesis.processes import PATIENCE_S, Driver, Patience, Pool
 from tests.nemesis.source import Delivered, Source
 
 _BACKLOG_FILES = 4
+_ROUNDS = itertools.count()
 
 SHARED_LOSERS = ("Fenced", "StoreError", "Diverged", "StreamingQueryException")
 """What a run may end with when another one shares its checkpoint: it was fenced, or found a file taken or
@@ -57,7 +59,8 @@ class Round:
     ) -> None:
         self.seed, self.kind, self.folder, self.pool, self.tally = seed, kind, folder, pool, tally
         self.random = Random(f"{seed} {kind.name} faults")
-        self.catalog = f"{kind.name}_{seed}".replace("-", "_")
+        # A session that knows a catalog keeps it, whatever it is told of the name later.
+        self.catalog = f"{kind.name}_{seed}_{next(_ROUNDS)}".replace("-", "_")
         """Its name: an engine that sees the tables of several rounds tells them apart by it."""
         folder.mkdir(parents=True, exist_ok=True)
         self.lake = lakes(folder, self.catalog)

@@ -299,7 +299,7 @@ def test_case_26_a_login_that_stays_expired_is_denied_and_the_batch_is_sent_agai
     world.plan(CommitFault.UNAUTHORIZED_401, *[LoadFault.UNAUTHORIZED_401] * 100)
     with pytest.raises(AccessDenied, match="denies access"):
         publish(run, SECOND)
-    world.script.clear()
+    world.script[LoadFault].clear()
     run.commit(run.waiting)
     assert commits(world) == 2
 
