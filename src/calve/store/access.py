@@ -21,6 +21,7 @@ import re
 import ssl
 import urllib.error
 import urllib.request
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,6 +31,7 @@ from urllib.parse import quote, quote_plus, urlsplit
 from calve.model.errors import ConfigError, StoreError
 
 REFRESH_SECONDS_MAX = 20
+_GIVEN_MAX = 32
 _MASK = "***"
 _USERINFO = re.compile(r"(\w://)[^\s/@'\"]+@")
 _SHORT = 4
@@ -96,6 +98,8 @@ class Refresh:
     ca_pem: str | None = None
     certificate: tuple[str, str | None] | None = None
     """A client's certificate and its key, as files: a server that wants one is asked only where they are."""
+    given: deque[str] = field(default_factory=lambda: deque(maxlen=_GIVEN_MAX), repr=False)
+    """What was vended last: a store may say a token back to us, and it must not show (P10)."""
 
     def __call__(self, location: str) -> dict[str, str]:
         """New settings for a location."""
@@ -107,7 +111,9 @@ class Refresh:
             )
             opener = urllib.request.build_opener(_NoRedirection, https)
             with opener.open(request, timeout=REFRESH_SECONDS_MAX) as answer:
-                return vended(json.load(answer), location)
+                found = vended(json.load(answer), location)
+                self.given.extend(value for name, value in found.items() if not name.endswith(_PLAIN))
+                return found
         except (OSError, ValueError) as error:
             reason = type(error).__name__
             if isinstance(error, urllib.error.HTTPError):
@@ -228,7 +234,8 @@ class Access:
         return _USERINFO.sub(rf"\1{_MASK}@", text)
 
     def _secrets(self) -> Iterable[str]:
-        values = (value for name, value in self.settings if not name.endswith(_PLAIN))
+        values = [value for name, value in self.settings if not name.endswith(_PLAIN)]
+        values += () if self.refresh is None else self.refresh.given
         return sorted((value for value in values if len(value) >= _SHORT), key=len, reverse=True)
 
     def __repr__(self) -> str:

@@ -14,6 +14,7 @@ from calve.store import Access, adls, gcs, s3, store_for
 from calve.store.access import Refresh, vended
 from calve.table.catalogs.properties import file_properties
 from calve.table.fileio import StoreFileIO
+from tests.support.http import Said, scripted
 
 CANARY = "canary/of+the=store"
 
@@ -192,3 +193,15 @@ def test_a_client_is_kept_for_the_same_login_and_not_for_another() -> None:
     other = Access.of({"s3.access-key-id": "a", "s3.secret-access-key": "c", "s3.region": "x"})
     assert store_for("s3://b/k", one) is store_for("s3://b/other", one)
     assert store_for("s3://b/k", one) is not store_for("s3://b/k", other)
+
+
+def test_p10_what_was_vended_later_does_not_show_either() -> None:
+    """S3 says an expired token back in its error."""
+    given = {"config": {"s3.session-token": "canary-of-a-later-token", "s3.region": "eu-west-1"}}
+    with scripted(lambda _: Said(200, given)) as server:
+        refresh = Refresh(f"{server.uri}/credentials", dict)
+        access = Access.of({"s3.session-token": "canary-of-a-token"}, refresh)
+        refresh("s3://b/t")
+    said = "InvalidToken: canary-of-a-later-token, not canary-of-a-token, in eu-west-1"
+    assert access.redact(said) == "InvalidToken: ***, not ***, in eu-west-1"
+    assert "canary" not in f"{refresh!r} {access!r}"

@@ -542,8 +542,7 @@ def test_p10_a_redirection_takes_no_secret_along() -> None:
 
 
 def test_p10_an_answer_that_is_cut_is_not_quoted() -> None:
-    cut = json.dumps({**TABLE, "config": {"s3.secret-access-key": SECRET}}).encode()[:-20]
-    cut = b'{"config": {"s3.secret-access-key": "' + SECRET.encode() + b'", "x": "' + cut[:10]
+    cut = b'{"config": {"k": "' + SECRET.encode()  # short: pydantic shows the beginning and the end
     with scripted(lambda asked: _config(asked) if "config" in asked.path else Said(200, cut)) as server:
         catalog = rest(server.uri)
         with pytest.raises(CatalogError) as caught:
