@@ -1,8 +1,8 @@
 """Columns that an envelope adds to the rows of a source, beside the data. None of them reaches a table.
 
-    message ─▶ envelope ─▶ data columns + OP, TIME, ORDER, POSITION    a change
-                        ├▶ MARK, PARTITION                             a mark: no change before it is to come
-                        └▶ ERROR, PLACE, RAW                           a message that nothing can be made of (P8)
+message ─▶ envelope ─▶ data columns + OP, TIME, ORDER, POSITION    a change
+                    ├▶ MARK, PARTITION                             a mark: no change before it is to come
+                    └▶ ERROR, PLACE, RAW                           a message that nothing can be made of (P8)
 """
 
 from __future__ import annotations

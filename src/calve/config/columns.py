@@ -1,0 +1,57 @@
+"""SourceTable: the columns of a table at its source, and its key. Types are texts in Iceberg's notation.
+
+    declared (a column list, CREATE TABLE) ─┐
+    learnt from messages ───────────────────┼─▶ SourceTable ─▶ what an envelope decodes messages as
+    inferred, each with a warning ──────────┘
+
+`boolean, int, long, float, double, decimal(p,s), date, time, timestamp, timestamptz, string, uuid, binary,
+list<T>, map<K,V>, struct<a: T, b: T>`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from calve.model.columns import RESERVED
+from calve.model.errors import BadKey, BadName
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumn:
+    """One column."""
+
+    name: str
+    type: str
+    """In Iceberg's notation."""
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """The columns of a table, in their order, and its key."""
+
+    columns: tuple[SourceColumn, ...]
+    key: tuple[str, ...] = ()
+    guessed: tuple[str, ...] = ()
+    """Columns whose type nobody said: it was inferred from values."""
+
+    def __post_init__(self) -> None:
+        names = [column.name for column in self.columns]
+        for name in names:
+            if names.count(name) > 1 or name.startswith(RESERVED):
+                what = "stands twice" if names.count(name) > 1 else f"begins with {RESERVED!r}, as ours do"
+                raise BadName(f"the column {name!r} of the source {what}", hint="Rename it at the source.")
+        for name in self.key:
+            if name not in names:
+                raise BadKey(
+                    f"the key names {name!r}, which is not among the columns: {', '.join(names)}",
+                    hint="Name columns of the table.",
+                )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    def column(self, name: str) -> SourceColumn:
+        """A column by its name."""
+        return next(column for column in self.columns if column.name == name)

@@ -1,0 +1,1 @@
+"""The envelopes of the sources: one module a format."""

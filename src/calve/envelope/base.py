@@ -1,0 +1,56 @@
+"""Envelope: how a source encodes changes. Messages in, changes and marks out, in Spark columns.
+
+    messages ──samples, on the driver──▶ learn ──▶ SourceTable ─┐
+        └──────────────────────────────────────────────────────┴─▶ decode ──▶ a frame of changes and marks
+
+A decoded frame has the data columns under their own names, and those of `model/columns.py` beside them. What
+cannot be decoded is a row with an ERROR, never a row less (P8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+
+from calve.config.columns import SourceTable
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A message that was looked at, to learn which columns there are."""
+
+    topic: str
+    partition: str
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+    @property
+    def place(self) -> str:
+        return f"topic {self.topic}, partition {self.partition}, offset {self.offset}"
+
+
+class Envelope(Protocol):
+    """The messages of one table."""
+
+    @property
+    def meaning(self) -> str:
+        """What times mean, as the table's progress says it: `hlc`, `lsn`, `micro-batch`."""
+        ...
+
+    @property
+    def timed(self) -> bool:
+        """Whether changes have times and the source marks how far it is; else micro-batches are batches."""
+        ...
+
+    def learn(self, samples: Sequence[Sample], known: SourceTable | None) -> SourceTable:
+        """The columns and the key that messages show, on top of what is known. A contradiction is refused
+        with the place of the message."""
+        ...
+
+    def decode(self, raw: DataFrame, table: SourceTable) -> DataFrame:
+        """The changes and marks in a frame of messages."""
+        ...
