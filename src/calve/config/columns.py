@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from calve.config.types import canonical
 from calve.model.columns import RESERVED
 from calve.model.errors import BadKey, BadName
 
@@ -22,8 +23,11 @@ class SourceColumn:
 
     name: str
     type: str
-    """In Iceberg's notation."""
+    """In Iceberg's notation, canonical."""
     required: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "type", canonical(self.type))
 
 
 @dataclass(frozen=True, slots=True)
