@@ -121,6 +121,7 @@ _LAZY = {
     "doctor": "calve.runtime.doctor",
     "list_quarantine": "calve.runtime.replay.door",
     "progress": "calve.runtime.spark.progress",
+    "read_stream": "calve.runtime.spark.reader",
     "replay_quarantine": "calve.runtime.replay.door",
     "write": "calve.runtime.spark.door",
     "write_stream": "calve.runtime.spark.door",

@@ -180,8 +180,11 @@ def waiting_files_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         Pipeline,
         "_keep",
-        lambda self, run_, work, written, before: keep(
-            self, run_, work, replace(written, waiting=()), before and replace(before, waiting=())
+        lambda self, part, work, written: keep(
+            self,
+            replace(part, before=part.before and replace(part.before, waiting=())),
+            work,
+            replace(written, waiting=()),
         ),
     )
 

@@ -32,7 +32,7 @@ from calve.config.sink import SinkConfig
 from calve.config.stream import FrontierKind, StreamConfig
 from calve.model.progress import tag_name
 from calve.runtime.coordinator import Coordinator
-from calve.runtime.spark.checks import arrow_schema
+from calve.runtime.spark.columns import arrow_schema
 from calve.runtime.spark.pipeline import Pipeline
 from calve.runtime.spark.progress import SinkListener, SinkProgress
 from tests.support.lake import NAMESPACE, Lake

@@ -22,6 +22,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from calve.config.parquet import Count
 from calve.config.settings import Settings
 from calve.config.sink import ColumnName, Delivery, Mode, Place, SinkConfig
+from calve.model.columns import PARTITION
 from calve.model.errors import BadKey, ConfigError
 from calve.model.time import TIME_MAX
 
@@ -86,6 +87,9 @@ class StreamConfig(Settings):
     on_bad_row: BadRows = BadRows.FAIL
     bad_rows_max: Annotated[Count, Field(ge=1)] = 10_000
     """Rows that a micro-batch may send to quarantine; one more, and the query stops."""
+
+    carried: tuple[tuple[str, str], ...] = ()
+    """Columns that come in a carrier, and what they are: `uuid` or `time` (writer/carry.py)."""
 
     replaces_checkpoint: Annotated[str, Field(strict=True), AfterValidator(_query_id)] | None = None
     """The id of a lost checkpoint that this one goes on for: the query id of the runs that had it."""
@@ -164,7 +168,9 @@ def _check_marks(config: StreamConfig) -> None:
             f"{useless[0]} has no effect with a frontier of kind {config.frontier}",
             hint="Leave it out, or take the frontier from marks.",
         )
-    if (config.partition_column is None) != (config.partitions is None):
+    # Where an envelope names partitions, the source says how many there are.
+    named = config.partition_column is not None and config.partition_column != PARTITION
+    if named != (config.partitions is not None):
         raise ConfigError(
             "partition_column and partitions belong together: the frontier waits for every partition",
             hint="Give the column and how many partitions there are, or neither where there is one.",

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 
 from calve.config.columns import SourceTable
 
@@ -44,6 +44,15 @@ class Envelope(Protocol):
     @property
     def timed(self) -> bool:
         """Whether changes have times and the source marks how far it is; else micro-batches are batches."""
+        ...
+
+    @property
+    def units_a_second(self) -> int | None:
+        """How many units of its times make a second; `None` where times are no clock."""
+        ...
+
+    def tells(self, text: Column) -> Column:
+        """Whether the text of a message may show columns of the table: cheap, and wrong at times."""
         ...
 
     def learn(self, samples: Sequence[Sample], known: SourceTable | None) -> SourceTable:

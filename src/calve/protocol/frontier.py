@@ -11,7 +11,7 @@ below it means: under a promise it is a replay, under an estimate it is late.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from calve.model.errors import Diverged
@@ -36,11 +36,22 @@ class Frontier:
         """After a watermark, or any other word that no change before `time` is to come."""
         return replace(self, time=max(self.time, check_time(max(time, 0), "frontier")))
 
-    def told(self, said: Mapping[str, int], partitions: int) -> Frontier:
-        """After marks of partitions, of which there are so many."""
+    def heard(self, said: Mapping[str, int], partitions: Collection[str]) -> Frontier:
+        """After marks of partitions, which are these: one that is new holds the frontier until it speaks, and
+        one that is gone holds it no longer."""
+        marks = {name: time for name, time in self._with(said).items() if name in partitions}
+        frontier = replace(self, marks=marks)
+        return frontier.reached(min(marks.values())) if marks and len(marks) == len(partitions) else frontier
+
+    def _with(self, said: Mapping[str, int]) -> dict[str, int]:
         marks = dict(self.marks)
         for partition, time in said.items():
             marks[partition] = max(marks.get(partition, 0), check_time(time, "mark"))
+        return marks
+
+    def told(self, said: Mapping[str, int], partitions: int) -> Frontier:
+        """After marks of partitions, of which there are so many."""
+        marks = self._with(said)
         if len(marks) > partitions:
             raise Diverged(
                 f"{len(marks)} partitions of the source have spoken, but there should be {partitions}: "

@@ -15,6 +15,7 @@ Closed batches follow the table's frontier without a gap (P2).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from calve.model.batch import Batch
@@ -63,16 +64,25 @@ class Line:
         return max(self.batches[-1].upper if self.batches else self.lower, self.placed_before)
 
 
-def draw(policy: MintPolicy, committed: int, known: Known | None, frontier: int, *, resumed: bool) -> Line:
+def draw(
+    policy: MintPolicy,
+    committed: int,
+    known: Known | None,
+    frontier: int,
+    *,
+    resumed: bool,
+    resolved: Collection[int] = (),
+) -> Line:
     """The line of a micro-batch that takes the stream's frontier to `frontier`.
 
     `known` is None for the first micro-batch of a checkpoint. `resumed`: a stop lies before it, and one batch
-    catches up with all that was closed meanwhile.
+    catches up with all that was closed meanwhile; else each of the `resolved` times up to the frontier ends
+    one, where there is no interval.
     """
     late = 0 if known is None else known.closed
     lower = max(committed, late)
-    close = catch_up if resumed else advance
-    mint, closed = close(resume(policy, lower), frontier)
+    mint = resume(policy, lower)
+    mint, closed = catch_up(mint, frontier) if resumed else advance(mint, frontier, resolved)
     _, by_stream = catch_up(Mint(policy, late), frontier)
     return Line(
         committed=committed,

@@ -11,7 +11,7 @@ would be a lie (P6, case 53).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from calve.model.batch import Batch
@@ -72,11 +72,19 @@ def catch_up(mint: Mint, frontier: int) -> tuple[Mint, tuple[Batch, ...]]:
     return _mint_ahead(Mint(mint.policy, upper)), (Batch(mint.lower, upper),)
 
 
-def advance(mint: Mint, frontier: int) -> tuple[Mint, tuple[Batch, ...]]:
-    """The batches that a frontier closes. One that stands still or goes back closes nothing."""
+def advance(mint: Mint, frontier: int, resolved: Collection[int] = ()) -> tuple[Mint, tuple[Batch, ...]]:
+    """The batches that a frontier closes. One that stands still or goes back closes nothing. Without an
+    interval, each of the `resolved` times that it passes ends a batch."""
     check_time(frontier, "frontier")
     interval = mint.policy.interval
-    if interval is None or (frontier - mint.lower) // interval > CLOSED_MAX:
+    if interval is None:
+        uppers = sorted(time for time in {*resolved, frontier} if mint.lower < time <= frontier)
+        if len(uppers) > CLOSED_MAX:
+            return catch_up(mint, frontier)
+        lowers = (mint.lower, *uppers)
+        ends = tuple(Batch(lower, upper) for lower, upper in zip(lowers, uppers, strict=False))
+        return replace(mint, lower=max(mint.lower, frontier)), ends
+    if (frontier - mint.lower) // interval > CLOSED_MAX:
         return catch_up(mint, frontier)
     closed = []
     lower = mint.lower

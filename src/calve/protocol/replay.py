@@ -17,6 +17,8 @@ from calve.model.errors import Diverged
 from calve.model.progress import Progress
 
 CHECKPOINT, NUMBER, OFFSETS, BASE = "checkpoint", "micro_batch", "offsets", "base"
+DELIVERED = "delivered"
+"""The last position of each partition of the source, where changes have positions."""
 
 
 def positions(checkpoint: str, number: int, offsets: str, base: int) -> dict[str, Any]:

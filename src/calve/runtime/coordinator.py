@@ -14,7 +14,7 @@ that the batch is in it (P3).
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from calve.model.errors import (
     AccessDenied,
@@ -37,6 +37,15 @@ from calve.table.base import last_sequence
 from calve.table.build import Attempt, Prepared, Ready
 from calve.table.commit import Sent, may_pass, refuses
 from calve.table.premises import Before, broken
+
+
+@dataclass(slots=True)
+class Pending:
+    """Batches on their way into the table."""
+
+    prepared: tuple[Prepared, ...]
+    started: float
+    attempt: int = 0
 
 
 class Coordinator(Hold):
@@ -75,26 +84,38 @@ class Coordinator(Hold):
         committed, and `CommitUnknown` if that stayed open: then call again, with the same batches or with
         the same bounds written anew.
         """
+        pending = self.begin_commit(batches)
+        while pending is not None:  # `settle` gives up when the attempts are used up
+            request = self.build(pending)
+            sent = self.send(request)
+            if sent.answer is Answer.LANDED:
+                self._landed(request.progress, request.held, pending.started)
+                break
+            if self.settle(pending, request, sent):
+                break
+        return self.progress
+
+    def begin_commit(self, batches: Sequence[Ready]) -> Pending | None:
+        """The first step of a commit: batches that may be sent; `None` if they are in the table already."""
         started = self.clock.ticks_ms()
         self.stats.last_catalog_ms = 0.0
         # The caller may have been interrupted after the base was seen with them, and before that was noted.
         self._take_note({doubt.snapshot_id for doubt in self._doubts} - self._abandoned)
         if batches[-1].batch.upper == self.progress.frontier:
-            return self.progress  # they are in the table: the caller was interrupted after they landed (P3)
+            return None  # they are in the table: the caller was interrupted after they landed (P3)
         self._check_tiling(batches)
         self._check_lineage()
         prepared = self._prepare(batches)
         self._check_premises(prepared)
-        attempt = 0
-        while True:  # `_settle` gives up when the attempts are used up
-            attempt += 1
-            request = self._build(prepared)
-            self._doubts = (*(doubt for doubt in self._doubts if doubt not in prepared), *prepared)
-            sent = self.send(request)
-            if sent.answer is Answer.LANDED:
-                return self._landed(request.progress, request.held, started)
-            if self._settle(prepared, request, sent, attempt, started):
-                return self.progress
+        return Pending(prepared, started)
+
+    def build(self, pending: Pending) -> Attempt:
+        """The request of the next attempt. From here on the batches are in doubt: it is sent."""
+        pending.attempt += 1
+        prepared = pending.prepared
+        request = self._build(prepared)
+        self._doubts = (*(doubt for doubt in self._doubts if doubt not in prepared), *prepared)
+        return request
 
     def _check_tiling(self, batches: Sequence[Ready]) -> None:
         """Batches follow the frontier and one another without a gap (P2)."""
@@ -163,10 +184,10 @@ class Coordinator(Hold):
             for ready in batches
         )
 
-    def _settle(
-        self, prepared: tuple[Prepared, ...], request: Attempt, sent: Sent, attempt: int, started: float
-    ) -> bool:
-        """After an answer that was not Landed: read and judge until the table tells. True: it is in."""
+    def settle(self, pending: Pending, request: Attempt, sent: Sent) -> bool:
+        """After an answer that shows nothing of the table: read and judge until the table tells. True: the
+        batches are in. False: they are to be sent again."""
+        prepared, attempt, started = pending.prepared, pending.attempt, pending.started
         built_on = self.base.metadata.last_updated_ms
         while True:
             verdict = self._look(prepared)

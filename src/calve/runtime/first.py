@@ -55,7 +55,8 @@ def check_first(config: SinkConfig, arrival: Arrival, before: Iterable[Arrival] 
     check_key(schema, config.key)
     for each in (*before, arrival):
         changes(reading_of(config), each, to_arrow(schema))
-    check_sequence_types(to_arrow(schema), config.sequence_by)
+    hidden = () if arrival.hidden is None else arrival.hidden.schema
+    check_sequence_types(pa.schema([*to_arrow(schema), *hidden]), config.sequence_by)
     return wanted
 
 

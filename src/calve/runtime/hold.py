@@ -108,6 +108,11 @@ class Hold:
             self._base = sent.base
             self._sequence_seen = max(self._sequence_seen, last_sequence(sent.base.metadata))
         self.stats.last_catalog_ms += self.clock.ticks_ms() - before
+        self.note(sent)
+        return sent
+
+    def note(self, sent: Sent) -> None:
+        """Remember what an answer means for what is sent next."""
         match sent.answer:
             case Answer.LANDED:
                 self._clock_is_doubted = False
@@ -117,7 +122,6 @@ class Hold:
             case Answer.UNKNOWN:
                 self.stats.unknowns += 1
                 self.answer_open = True
-        return sent
 
     def now_ms(self) -> int:
         """The time of a snapshot that is built now; 0 lets it follow the table's own. Servers refuse (400)

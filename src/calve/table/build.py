@@ -64,6 +64,8 @@ class Ready:
     brings_spec: PartitionSpec | None = None
     """A spec that the files need and the table lacks: the unpartitioned one, for global deletes."""
     positions: Mapping[str, Any] = field(default_factory=dict)
+    summary: Mapping[str, str] = field(default_factory=dict)
+    """What the snapshot says beside the sink's own keys, such as `crdb.resolved_hlc`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +215,7 @@ class _Tip:
             compression=avro_compression(base.metadata),
         )
         progress = _advance(self.progress, item, base.metadata)
-        summary = summarize(item.ready.files, self.summary, progress.to_summary())
+        summary = summarize(item.ready.files, self.summary, {**item.ready.summary, **progress.to_summary()})
         snapshot = Snapshot(
             snapshot_id=item.snapshot_id,
             parent_snapshot_id=self.snapshot_id,

@@ -3,6 +3,9 @@
     RecordBatch, Table ─▶ take the op column off ─▶ (changelog: add op and time) ─▶ Arrival
     Arrival, schema ─▶ conform ─▶ changes with op codes
 
+Columns that an envelope added are not the table's (model/columns.py): they go beside the rows, as far as the
+order of a key's changes hangs on them.
+
 A delete needs its key and nothing else: what a source says of the other columns of a deleted row (often
 nothing at all) is not looked at.
 """
@@ -14,6 +17,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from calve.model.columns import RESERVED
 from calve.model.errors import BadName, BadRow, SchemaMismatch
 from calve.writer.cast import decoded, without_views
 from calve.writer.conform import check_keys, conform
@@ -50,6 +54,13 @@ class Arrival:
     rows: pa.Table
     codes: pa.ChunkedArray | None
     first_row: int
+    hidden: pa.Table | None = None
+    """Columns of the same rows that order them and are not the table's."""
+
+    @property
+    def identity(self) -> pa.Table:
+        """The rows with all that says which change of which row each is."""
+        return self.rows if self.hidden is None else _beside(self.rows, self.hidden)
 
     @property
     def deletes_only(self) -> bool:
@@ -77,32 +88,48 @@ def arrive(
         )
     table = without_views(table)
     if reading.op_column is None:
-        return Arrival(table, None, first_row)
+        return _arrival(table, None, first_row)
     table, codes = _take_ops(reading, reading.op_column, table, first_row)
     if reading.changelog is not None:
-        return Arrival(_with_changelog(reading.changelog, table, codes, time), None, first_row)
+        return _arrival(_with_changelog(reading.changelog, table, codes, time), None, first_row)
     # The first change of a key is known only by arrival: a sequence may bring an older one later.
     promised = reading.inserts_are_new and not reading.sequence
-    return Arrival(table, codes if promised else without_promise(codes), first_row)
+    return _arrival(table, codes if promised else without_promise(codes), first_row)
+
+
+def _arrival(table: pa.Table, codes: pa.ChunkedArray | None, first_row: int) -> Arrival:
+    hidden = [name for name in table.column_names if name.startswith(RESERVED)]
+    if not hidden:
+        return Arrival(table, codes, first_row)
+    return Arrival(table.drop_columns(hidden), codes, first_row, table.select(hidden))
 
 
 def changes(reading: Reading, arrival: Arrival, schema: pa.Schema) -> pa.Table:
     """The rows with the table's schema, and with op codes where the mode has a key."""
     key, incoming = reading.key, arrival.rows
-    check_identity(reading, incoming, arrival.first_row)
+    check_identity(reading, arrival.identity, arrival.first_row)
     if arrival.codes is None:
         rows = conform(incoming, schema, first_row=arrival.first_row)
     else:
         if arrival.deletes_only:
-            incoming = incoming.select(list(dict.fromkeys((*key, *reading.sequence))))
+            needed = dict.fromkeys((*key, *reading.sequence))
+            incoming = incoming.select([name for name in needed if name in incoming.column_names])
         wanted = relaxed(schema, key)
         incoming = _without_deleted_nulls(incoming, arrival.codes, wanted, key)
         rows = conform(incoming, wanted, first_row=arrival.first_row)
         _check_required(rows, schema, arrival)
+    if arrival.hidden is not None and key:
+        rows = _beside(rows, arrival.hidden)
     if arrival.codes is not None:
         return with_ops(rows, arrival.codes)
     # A keyed changelog goes through the spool as upserts of (key, op): that is how copies are found.
     return with_ops(rows, UPSERT) if key else rows
+
+
+def _beside(rows: pa.Table, hidden: pa.Table) -> pa.Table:
+    for field in hidden.schema:
+        rows = rows.append_column(field, hidden[field.name])
+    return rows
 
 
 def relaxed(schema: pa.Schema, key: tuple[str, ...]) -> pa.Schema:
@@ -150,7 +177,7 @@ def _check_sequence(reading: Reading, rows: pa.Table, first_row: int) -> None:
 
 def check_deletes(reading: Reading, arrival: Arrival) -> None:
     """Refuse deletes that do not say which rows they mean, also where there is no table yet."""
-    _check_needed(reading, arrival.rows)
+    _check_needed(reading, arrival.identity)
     if not reading.null_keys:
         check_keys(arrival.rows, reading.key, arrival.first_row)
 

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from calve.model.columns import RAW
 from calve.model.errors import BadRow
 from calve.model.file import FileClosed
 from calve.writer.changes import TIME_COLUMN
@@ -70,6 +71,8 @@ def sift(rows: pa.Table, read: Callable[[pa.Table, int], pa.Table], bad: Taker) 
 
 def describe(rows: pa.Table) -> str:
     """The first of the rows, for people: its first columns, each cut to a length that a log can bear."""
+    if RAW in rows.column_names and rows[RAW][0].is_valid:
+        return f"the message: {shown(rows[RAW], 0)}"
     names = [name for name in rows.column_names if name != TIME_COLUMN]
     text = ", ".join(f"{name} = {shown(rows.column(name), 0)}" for name in names[:_COLUMNS_SHOWN])
     return text + (", …" if len(names) > _COLUMNS_SHOWN else "")

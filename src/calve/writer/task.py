@@ -31,9 +31,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calve.model.batch import Batch
+from calve.model.columns import ERROR, PLACE, RAW, TIME
 from calve.model.errors import BadBatch, BadRow, Tied
 from calve.model.file import FileClosed
 from calve.store import store_for
+from calve.writer.carry import unpacked
 from calve.writer.changes import TIME_COLUMN, Reading, arrive, changes, check_identity
 from calve.writer.collapse import among
 from calve.writer.conform import shown
@@ -82,6 +84,8 @@ class TaskPlan:
     spill_folder: str | None = None
     quarantine: QuarantinePlan | None = None
     """`None`: the first row that does not fit is the end of the job."""
+    carried: tuple[tuple[str, str], ...] = ()
+    """Columns that come in a carrier (carry.py)."""
     tied: bytes | None = None
     """Key and sequence, as an Arrow stream, of changes that nothing decides between: for the quarantine."""
 
@@ -121,10 +125,12 @@ class Task:
         """Take all rows in, and close all files."""
         try:
             for record_batch in record_batches:
-                rows = pa.Table.from_batches([record_batch])
+                rows = unpacked(pa.Table.from_batches([record_batch]), self._plan.carried)
                 first_row, self._counts.rows = self._counts.rows, self._counts.rows + rows.num_rows
                 if self._settled is not None:
                     rows = self._unsettled(rows, self._settled)
+                if ERROR in rows.column_names:
+                    rows = self._decoded(rows)
                 for slot, times, part in self._placed(rows):
                     self._write(slot, times, part, first_row)
             self._close_output()
@@ -152,6 +158,15 @@ class Task:
         self._counts.late += late
         self._counts.replayed += (pc.sum(known).as_py() or 0) - late
         return rows.filter(pc.invert(known))
+
+    def _decoded(self, rows: pa.Table) -> pa.Table:
+        """Without the messages that the envelope made nothing of."""
+        good = rows[ERROR].is_null()
+        for place in pc.indices_nonzero(pc.invert(good)).to_pylist():
+            row = rows.slice(place, 1)
+            why, where = row[ERROR][0].as_py(), row[PLACE][0].as_py()
+            self._bad.take(row, BadRow(f"{where}: {why}" if where else why, hint=_UNREADABLE))
+        return rows.filter(good).drop_columns([ERROR, PLACE, RAW])
 
     def _placed(self, rows: pa.Table) -> Iterator[tuple[int, pa.ChunkedArray | None, pa.Table]]:
         """The rows of each slot, in the slots' order, with their times."""
@@ -197,7 +212,8 @@ class Task:
         reading = self._plan.reading
 
         def read(part: pa.Table, start: int) -> pa.Table:
-            check_identity(reading, arrive(reading, part.drop_columns([TIME_COLUMN]), 0, start).rows, start)
+            untimed, times = _taken(reading, part)
+            check_identity(reading, arrive(reading, untimed, times, start).identity, start)
             if part.num_rows:
                 raise BadBatch(
                     f"{part.num_rows} rows of micro-batch {self._plan.micro_batch} belong to no batch",
@@ -222,7 +238,7 @@ class Task:
         def read(part: pa.Table, start: int) -> pa.Table:
             time: int | pa.ChunkedArray = batch.upper - 1
             if times is not None:
-                part, time = part.drop_columns([TIME_COLUMN]), part[TIME_COLUMN]
+                part, time = _taken(reading, part)
             fitting = changes(reading, arrive(reading, part, time, first_row + start), schema)
             if self._tied is not None:
                 _check_tied(fitting, self._tied)
@@ -298,8 +314,19 @@ class _Output:
             self._spool.clear()
 
 
+_UNREADABLE = (
+    "Mend the message at the source, or send what cannot be read to the quarantine (on_bad_row='quarantine')."
+)
 _NEGATIVE = BadRow("the time is negative", hint="Times count from 0 on: look at the source.")
 _NO_TIME = BadRow("the time is null", hint="Every change needs its time: fill it at the source.")
+
+
+def _taken(reading: Reading, rows: pa.Table) -> tuple[pa.Table, pa.ChunkedArray]:
+    """The rows without their times, and the times. Where a key's order hangs on them, they are among the rows
+    under their other name: only here, because what stands twice in a frame is shuffled twice."""
+    times = rows[TIME_COLUMN]
+    rows = rows.drop_columns([TIME_COLUMN])
+    return (rows.append_column(TIME, times) if TIME in reading.sequence else rows), times
 
 
 def _check_tied(rows: pa.Table, tied: pa.Table) -> None:

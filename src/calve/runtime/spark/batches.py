@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
 from calve.config.stream import FrontierKind, StreamConfig
 from calve.model.batch import Batch
+from calve.model.columns import ERROR, PLACE, RAW
 from calve.model.errors import BadRow
 from calve.model.file import FileClosed
 from calve.protocol.frontier import Frontier
@@ -39,15 +39,17 @@ from calve.runtime.spark.frame import (
     read_segments,
     run_tasks,
     unsettled,
+    without_marks,
     write_segment,
 )
 from calve.runtime.spark.slots import Slots
 from calve.runtime.spark.stash import SEGMENTS, Manifest, Segment
 from calve.runtime.spark.target import Holding
+from calve.runtime.spark.work import Labels, MicroBatch, Written, no_labels
 from calve.table.build import Ready
 from calve.writer.changes import TIME_COLUMN
 from calve.writer.messages import Counts, Report
-from calve.writer.quarantine import QuarantinePlan, to_stream
+from calve.writer.quarantine import to_stream
 from calve.writer.task import Slot, TaskPlan
 
 _TASK_MEMORY_BYTES = 256 * 1024 * 1024
@@ -56,51 +58,12 @@ _TIES_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What a micro-batch became, before any of it is committed."""
-
-    closed: int
-    placed: int
-    """Everything before it is in files; what is not waits in segments."""
-    published: int
-    ready: tuple[Ready, ...] = ()
-    waiting: tuple[Ready, ...] = ()
-    """Open batches with the files that this micro-batch wrote for them."""
-    segments: tuple[Segment, ...] = ()
-    frontier: Frontier = field(default_factory=Frontier)
-    quarantined: tuple[FileClosed, ...] = ()
-    counts: Counts = field(default_factory=Counts)
-    batches_closed: int = 0
-    rows_stashed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class MicroBatch:
-    """What Spark hands over, and where it stands."""
-
-    frame: DataFrame
-    number: int
-    positions: Mapping[str, Any]
-    quarantine: QuarantinePlan | None = None
-    watermark: int = 0
-    """Spark's own, as it stood when the micro-batch began."""
-
-    @property
-    def settled(self) -> bytes | None:
-        """Rows that are in the quarantine since the micro-batch was written before."""
-        return None if self.quarantine is None else self.quarantine.settled
-
-    def has_quarantined(self, report: Report) -> bool:
-        """Whether rows went to quarantine, now or when it was written before."""
-        return bool(report.quarantined) or self.settled is not None
-
-
-@dataclass(frozen=True, slots=True)
 class Desk:
     """Where micro-batches of one query are worked on."""
 
     config: StreamConfig
     target: Holding
+    labels: Labels = no_labels
 
     def tasks(self, frame: DataFrame) -> int:
         """How many tasks share the keys: no more than can run at once, whatever the session's default is."""
@@ -120,6 +83,7 @@ class Desk:
             micro_batch=number,
             memory_bytes_max=sink.memory_bytes_max if explicit else _TASK_MEMORY_BYTES,
             spill_folder=sink.spill_folder,
+            carried=self.config.carried,
             **settings,
         )
         report = self._run(frame, plan)
@@ -176,6 +140,7 @@ class Desk:
                     brings_schema=plan.brings_schema and bool(files) and not ready,
                     brings_spec=plan.brings_spec if files else None,
                     positions=positions,
+                    summary=self.labels(batch, files),
                 )
             )
         return tuple(ready)
@@ -210,31 +175,25 @@ class Timed:
     def write(
         self,
         work: MicroBatch,
+        survey: Survey,
         before: Manifest | None,
         waiting: Sequence[Ready],
         files: CheckpointFiles,
         *,
         resumed: bool,
     ) -> Written:
-        """A micro-batch on what was known before it. `resumed`: a stop lies before it, and one batch catches
-        up with all that the source has closed since."""
-        frame = self.clockwork.with_time(work.frame).persist(StorageLevel.MEMORY_AND_DISK)
-        try:
-            return self._write(replace(work, frame=frame), before, waiting, files, resumed)
-        finally:
-            frame.unpersist()
-
-    def _write(
-        self,
-        work: MicroBatch,
-        before: Manifest | None,
-        waiting: Sequence[Ready],
-        files: CheckpointFiles,
-        resumed: bool,
-    ) -> Written:
-        survey = self.clockwork.survey(work.frame)
+        """A micro-batch on what was known before it; its frame has times and was surveyed. `resumed`: a stop
+        lies before it, and one batch catches up with all that the source has closed since."""
         frontier = self._frontier(work, survey, before)
-        slots = Slots.of(self.desk.config, self.desk.target, before, waiting, frontier.time, resumed=resumed)
+        slots = Slots.of(
+            self.desk.config,
+            self.desk.target,
+            before,
+            waiting,
+            frontier.time,
+            resumed=resumed,
+            resolved=() if work.heard is None else work.heard.resolved,
+        )
         line = slots.line
         report = self._placed(work, survey, slots, before, files)
         kept = [] if before is None else [one for one in before.segments if one.upper > line.placed]
@@ -262,7 +221,10 @@ class Timed:
             case FrontierKind.MAXIMUM:
                 return known.seen(survey.greatest, config.frontier_delay)
             case FrontierKind.MARK:
-                return known.told(survey.marks, config.partitions or 1)
+                assert work.heard is not None
+                if work.heard.partitions is not None:
+                    return known.heard(work.heard.marks, work.heard.partitions)
+                return known.told(work.heard.marks, config.partitions or 1)
             case _:
                 return known.reached(work.watermark)
 
@@ -275,10 +237,9 @@ class Timed:
         arrived = survey.misplaced or (survey.least is not None and survey.least < line.placed)
         if not arrived and not waited:
             return Report((), (), Counts())
-        clockwork, mark = self.clockwork, self.desk.config.mark_column
+        clockwork = self.clockwork
         frame = work.frame.where(clockwork.is_change()).where(clockwork.before(line.placed))
-        if mark is not None:
-            frame = frame.drop(column(mark))
+        frame = without_marks(frame, self.desk.config)
         if waited:
             stash = read_segments(work.frame.sparkSession, waited, files.uri)
             again = Batch(line.placed_before, line.placed)
@@ -292,10 +253,10 @@ class Timed:
         settled = work.settled
         if settled is None and (survey.greatest is None or survey.greatest < line.placed):
             return None, kept
-        clockwork, mark = self.clockwork, self.desk.config.mark_column
+        clockwork = self.clockwork
         frame = work.frame.where(clockwork.is_change()).where(clockwork.from_on(line.placed))
-        if mark is not None:
-            frame = frame.drop(column(mark))
+        # What could not be decoded does not wait: none of these columns has anything to say here.
+        frame = without_marks(frame, self.desk.config).drop(ERROR, PLACE, RAW)
         if settled is not None:
             # With another delay than when the micro-batch was written before, settled rows may be among those
             # that wait, also in older segments: a later micro-batch would not know them.

@@ -19,10 +19,11 @@ from calve.model.errors import BadRow, CommitConflict, PremiseBroken
 from calve.model.time import check_time
 from calve.runtime.clock import Clock, SystemClock
 from calve.runtime.result import EpochResult
-from calve.runtime.spark.batches import Desk, MicroBatch, numbered
+from calve.runtime.spark.batches import Desk, numbered
 from calve.runtime.spark.run import arrival_of
 from calve.runtime.spark.session import tuned
 from calve.runtime.spark.target import hold
+from calve.runtime.spark.work import MicroBatch
 
 _log = logging.getLogger("calve.pipeline")
 

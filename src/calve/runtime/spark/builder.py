@@ -18,7 +18,8 @@ from pyspark.sql import DataFrame
 from calve.config.stream import StreamConfig
 from calve.config.units import nearest
 from calve.model.errors import ConfigError
-from calve.runtime.spark.checks import arrow_schema, check_columns, check_reach, check_target
+from calve.runtime.spark.checks import check_columns, check_reach, check_target
+from calve.runtime.spark.columns import arrow_schema
 from calve.runtime.spark.said import Said
 from calve.runtime.spark.ship import ship
 from calve.writer.changes import Arrival

@@ -14,20 +14,17 @@ from __future__ import annotations
 import importlib.util
 import logging
 from collections.abc import Iterator, Mapping
-from inspect import signature
 from typing import Any
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from calve.config.settings import label
 from calve.config.sink import Mode, SinkConfig
 from calve.config.stream import FrontierKind, StreamConfig
-from calve.model.errors import BadKey, BadName, ConfigError, SchemaMismatch, TableDiffers, TableMissing
+from calve.model.errors import BadKey, BadName, ConfigError, TableDiffers, TableMissing
 from calve.model.progress import claimed_property
 from calve.runtime.first import check_first, wanted_table
 from calve.runtime.spark.frame import Clockwork
@@ -52,16 +49,6 @@ _WATERMARK = "spark.watermarkDelayMs"
 """Where Spark notes in a column's metadata that `withWatermark` named it."""
 
 _CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
-
-# Spark 4.2 asks for the zone of timestamps; before, it was UTC when nothing was said.
-_UTC = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
-
-_NO_ARROW = {
-    # Arrow would take them as a struct of bytes: a table of that would be a lie.
-    "VariantType": "Make it text with to_json, or take the values out into columns of their own.",
-    "GeometryType": "Make it well-known binary with st_asbinary.",
-    "GeographyType": "Make it well-known binary with st_asbinary.",
-}
 
 
 # ---------------------------------------------------------------- the frame
@@ -94,39 +81,6 @@ def check_frame(frame: object, *, streaming: bool) -> DataFrame:
             hint="pip install 'pandas>=2.2,<3'. Executors need pyarrow alone.",
         )
     return frame
-
-
-def arrow_schema(schema: T.StructType) -> pa.Schema:
-    """The Arrow schema of a frame, all columns, timestamps in UTC."""
-    fields = []
-    for field in schema.fields:
-        for path, kind in _types(field.dataType, field.name):
-            if (hint := _NO_ARROW.get(type(kind).__name__)) is not None:
-                raise SchemaMismatch(
-                    f"column {path!r} is {kind.simpleString()}, which is not written", hint=hint
-                )
-        try:
-            fields.append(to_arrow_schema(T.StructType([field]), **_UTC).field(0))
-        except PySparkException:
-            raise SchemaMismatch(
-                f"column {field.name!r} is {field.dataType.simpleString()}, which has no place in Arrow or "
-                "Iceberg",
-                hint="Cast it to a type that both have, or leave it out.",
-            ) from None
-    return pa.schema(fields)
-
-
-def _types(kind: T.DataType, path: str) -> Iterator[tuple[str, T.DataType]]:
-    yield path, kind
-    match kind:
-        case T.StructType():
-            for field in kind.fields:
-                yield from _types(field.dataType, f"{path}.{field.name}")
-        case T.ArrayType():
-            yield from _types(kind.elementType, f"{path}.element")
-        case T.MapType():
-            yield from _types(kind.keyType, f"{path}.key")
-            yield from _types(kind.valueType, f"{path}.value")
 
 
 # ---------------------------------------------------------------- the query

@@ -18,20 +18,21 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
-from calve.config.stream import FrontierKind, StreamConfig
+from calve.config.stream import FrontierKind
 from calve.model.errors import ConfigError
 from calve.model.time import check_time
 from calve.runtime.result import EpochResult
 from calve.runtime.spark.bounded import write_bounded
 from calve.runtime.spark.builder import Builder
 from calve.runtime.spark.checks import check_frame, checkpoint_of, trigger_of
+from calve.runtime.spark.feed import Feed
 from calve.runtime.spark.pipeline import Pipeline
 from calve.runtime.spark.progress import SinkListener, register
 from calve.runtime.spark.said import FrontierSaid, bad_rows
@@ -42,9 +43,14 @@ _log = logging.getLogger("calve.spark")
 _ONLY_STREAMS = "It is of streams: calve.write_stream(…)."
 
 
-def write_stream(frame: DataFrame) -> StreamWriter:
-    """Write a stream of changes, or of plain rows, into a table: exactly once."""
-    return StreamWriter(check_frame(frame, streaming=True))
+def write_stream(stream: DataFrame | Feed) -> StreamWriter:
+    """Write a stream of changes, of plain rows, or a feed of messages, into tables: exactly once."""
+    if isinstance(stream, Feed):
+        from calve.runtime.spark.feed_writer import FeedWriter  # it is a StreamWriter
+
+        check_frame(stream.frame, streaming=True)
+        return FeedWriter(stream)
+    return StreamWriter(check_frame(stream, streaming=True))
 
 
 def write(frame: DataFrame) -> BoundedWriter:
@@ -161,22 +167,21 @@ class StreamWriter(Builder):
         try:
             self._prepare(asked, catalog)
             pipeline = Pipeline(asked.config, asked.incoming, catalog, watchers=self._listeners)
-            query = self._start(asked.config, pipeline)
+            assert asked.config.checkpoint is not None
+            query = self._start(asked.config.checkpoint, pipeline)
         except BaseException:
             catalog.close()
             raise
         weakref.finalize(pipeline, catalog.close)  # Spark lets go of it some time after the query's end
-        register(query.id, pipeline.reporter)
+        register(query.id, lambda: [pipeline.reporter])
         _log.info("query %s writes %s", query.id, asked.config)
         return query
 
     def _checkpoint(self, session: Mapping[str, str]) -> str | None:
         return checkpoint_of(self._said.checkpoint, self._query_name, session)
 
-    def _start(self, config: StreamConfig, pipeline: Pipeline) -> StreamingQuery:
-        writer = self._frame.writeStream.foreachBatch(pipeline).option(
-            "checkpointLocation", config.checkpoint
-        )
+    def _start(self, checkpoint: str, process: Callable[[DataFrame, int], None]) -> StreamingQuery:
+        writer = self._frame.writeStream.foreachBatch(process).option("checkpointLocation", checkpoint)
         if self._trigger:
             try:
                 writer = writer.trigger(**self._trigger)

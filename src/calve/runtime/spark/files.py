@@ -81,7 +81,8 @@ class _Java:
 class CheckpointFiles:
     """Text files by relative name below one folder. May be used by several threads."""
 
-    def __init__(self, spark: Any, root: str) -> None:
+    def __init__(self, spark: Any, root: str, table: str | None = None) -> None:
+        """`table`: what is ours lies in a folder of this name, beside those of other tables."""
         if _PATTERN.search(root):
             raise ConfigError(
                 f"the checkpoint {redact(root)!r} has one of the characters {{}}[]*?\\ in it, which Spark's "
@@ -90,6 +91,7 @@ class CheckpointFiles:
             )
         self._gateway = spark.sparkContext._gateway
         self._root = root
+        self._ours = "calve/" if table is None else f"calve/tables/{table}/"
         with self._failures("open", ""):
             self._java = _Java(spark._jvm, self._gateway)
             path = self._java.path(root)
@@ -115,9 +117,7 @@ class CheckpointFiles:
     def write_new(self, name: str, text: str) -> None:
         """Create a file with this text. A name that exists is refused, and its file stays as it is."""
         path = self._path(name)
-        folder, _, last = name.rpartition("/")
-        beside = f"{folder}/" if folder else ""
-        temporary = self._java.path(self._folder, f"{beside}.{last}.{uuid.uuid4().hex}.tmp")
+        temporary = self._java.path(path.getParent(), f".{path.getName()}.{uuid.uuid4().hex}.tmp")
         with self._failures("write", name):
             if self._fs.exists(path):
                 raise self._taken(name)
@@ -228,7 +228,8 @@ class CheckpointFiles:
                 f"{name!r} is not the name of a file below {redact(self._root)}",
                 hint="Names are relative, without '..', without a leading dot and without any of :{}[]*?\\.",
             )
-        return self._java.path(self._folder, name)
+        inside = name.removeprefix("calve/")
+        return self._java.path(self._folder, name if inside == name else self._ours + inside)
 
     # ---------------------------------------------------------------- errors
 

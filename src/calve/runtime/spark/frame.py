@@ -23,6 +23,7 @@ from pyspark.sql import types as T
 from calve.config.sink import Mode, NullKeys
 from calve.config.stream import StreamConfig
 from calve.model.batch import Batch
+from calve.model.columns import ERROR, PARTITION, POSITION, TIME
 from calve.model.errors import BadRow, ConfigError
 from calve.runtime.spark.stash import Segment
 from calve.writer.changes import TIME_COLUMN
@@ -46,6 +47,9 @@ class Survey:
     least: int | None
     greatest: int | None
     marks: Mapping[str, int]
+    """What each partition said last."""
+    resolved: frozenset[int] = frozenset()
+    """All times that marks said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +77,11 @@ class Clockwork:
         return self.schema[str(self.config.time_column)].dataType
 
     def with_time(self, frame: DataFrame) -> DataFrame:
-        """The frame with the time of every row as a number."""
-        return frame.withColumn(TIME_COLUMN, self._number(str(self.config.time_column)))
+        """The frame with the time of every row as a number. The time of an envelope is renamed: what stands
+        twice in a frame is shuffled twice."""
+        time = str(self.config.time_column)
+        timed = frame.withColumn(TIME_COLUMN, self._number(time))
+        return timed.drop(TIME) if time == TIME else timed
 
     def literal(self, time: int) -> Column:
         """A time that can be compared with the column."""
@@ -89,13 +96,15 @@ class Clockwork:
     def is_misplaced(self) -> Column:
         """Whether a row belongs to no batch, because it lacks what says to which."""
         sink = self.config.sink
-        needed = [TIME_COLUMN, *sink.sequence_by]
+        needed = [TIME_COLUMN, *(name for name in sink.sequence_by if name != TIME)]
         needed += sink.key if sink.null_keys is NullKeys.REFUSE else ()
         missing = F.coalesce(column(TIME_COLUMN) < 0, F.lit(False))
         for name in needed:
             missing = missing | column(name).isNull()
         if sink.mode is not Mode.APPEND and sink.op_column in self.schema.names:
             missing = missing | ~F.coalesce(column(sink.op_column).isin(*OP_WORDS), F.lit(False))
+        if ERROR in self.schema.names:
+            missing = missing | column(ERROR).isNotNull()
         return missing
 
     def survey(self, frame: DataFrame) -> Survey:
@@ -112,20 +121,22 @@ class Clockwork:
                 F.count_if(change & self.is_misplaced()).alias("misplaced"),
                 F.min(F.when(timed, time)).alias("least"),
                 F.max(F.when(timed, time)).alias("greatest"),
-                F.max(said).alias("mark"),
+                F.collect_set(said).alias("marks"),
             )
             .collect()
         )
         changes: Any = next((row for row in rows if row["change"]), None)
-        said_by = {row["who"]: int(row["mark"]) for row in rows if not row["change"]}
+        said_by = {row["who"]: [int(time) for time in row["marks"]] for row in rows if not row["change"]}
         if None in said_by:
             raise BadRow(
-                f"a mark ({mark} = {said_by[None]}) does not say of which partition it is: {spoke!r} is null",
+                f"a mark ({mark} = {max(said_by[None])}) does not say of which partition it is: {spoke!r} is "
+                "null",
                 hint="Fill it at the source: a mark of nobody would move the frontier past others' changes.",
             )
-        marks = {str(name): time for name, time in said_by.items()}
+        marks = {str(name): max(times) for name, times in said_by.items()}
+        resolved = frozenset(time for times in said_by.values() for time in times)
         if changes is None:
-            return Survey(0, 0, None, None, marks)
+            return Survey(0, 0, None, None, marks, resolved)
         least, greatest = changes["least"], changes["greatest"]
         return Survey(
             changes["rows"],
@@ -133,6 +144,7 @@ class Clockwork:
             None if least is None else int(least),
             None if greatest is None else int(greatest),
             marks,
+            resolved,
         )
 
     def before(self, upper: int) -> Column:
@@ -164,6 +176,13 @@ class Clockwork:
             f"column {name!r} is {kind.simpleString()}, which is no time",
             hint="Times are integers, decimals without a fraction, or timestamps.",
         )
+
+
+def without_marks(frame: DataFrame, config: StreamConfig) -> DataFrame:
+    """Changes without the columns that only marks and positions speak in."""
+    taken = [POSITION] if POSITION not in config.sink.sequence_by else []
+    taken += [PARTITION] if config.mark_column is None else [config.mark_column, PARTITION]
+    return frame.drop(*(column(name) for name in taken if name in frame.columns))
 
 
 def run_tasks(frame: DataFrame, plan: TaskPlan, key: Sequence[str], tasks: int) -> Report:

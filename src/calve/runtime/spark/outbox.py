@@ -72,6 +72,7 @@ def to_text(batches: Sequence[Ready]) -> str:
                     if ready.brings_spec is None
                     else ready.brings_spec.model_dump(mode="json", by_alias=True),
                     "positions": ready.positions,
+                    "summary": dict(ready.summary),
                 }
             )
         )
@@ -111,6 +112,7 @@ def _batches(lines: Iterator[str], schema: Schema) -> Iterator[Ready]:
             brings_schema=said["brings_schema"],
             brings_spec=None if spec is None else PartitionSpec.model_validate(spec),
             positions=said["positions"],
+            summary=said.get("summary", {}),  # outboxes of older releases have none
         )
 
 

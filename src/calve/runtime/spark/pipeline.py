@@ -9,41 +9,66 @@ that are ready are one commit, each its own snapshot. A batch whose premises bro
 same rows and the same stash, never committed as it was. Rows that do not fit are committed first, to their
 own table: a crash between the two doubles nothing, and where the rest must be written again after that, they
 stay where they are, whether they fit by then or not (P8).
+
+A feed has a pipeline for each of its tables. Their micro-batch is processed in step (process.py): all are
+written before any is committed.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame
+from pyspark.sql import types as T
 
 from calve.config.stream import FrontierKind, StreamConfig
-from calve.model.errors import CommitConflict, PremiseBroken
-from calve.protocol.replay import OFFSETS, is_replay, positions
+from calve.model.columns import POSITION
+from calve.model.errors import PremiseBroken
+from calve.protocol.replay import DELIVERED, OFFSETS, is_replay, positions
 from calve.runtime.clock import Clock, SystemClock
-from calve.runtime.spark.batches import Desk, MicroBatch, Timed, Written, numbered
-from calve.runtime.spark.frame import Clockwork
+from calve.runtime.spark.batches import Desk, Timed, numbered
+from calve.runtime.spark.columns import arrow_schema
+from calve.runtime.spark.delivery import Delivery, delivery
+from calve.runtime.spark.frame import Clockwork, Survey, without_marks
+from calve.runtime.spark.process import process
 from calve.runtime.spark.progress import Reporter, SinkListener
 from calve.runtime.spark.quarantine import check_not_there, quarantine_plan, quarantined
 from calve.runtime.spark.run import OffsetLog, Run, arrival_of, begin
 from calve.runtime.spark.session import tune
 from calve.runtime.spark.stash import Manifest
 from calve.runtime.spark.target import Holding
+from calve.runtime.spark.work import Heard, Labels, MicroBatch, Written, no_labels
 from calve.table.build import Ready
+from calve.writer.carry import Carried
 
 _log = logging.getLogger("calve.pipeline")
-
-_REWRITES_MAX = 5
-"""How often batches are written again because the table changed under them, before the query fails."""
 
 _NUMBERED = "micro-batch"
 
 
+@dataclass(slots=True)
+class Part:
+    """A micro-batch on its way into one table."""
+
+    run: Run
+    frame: DataFrame
+    number: int
+    log: OffsetLog
+    before: Manifest | None
+    resumed: bool
+    manifest: Manifest | None = None
+    """What it became, once it is written: by this run, or by one before."""
+    survey: Survey | None = None
+    delivery: Delivery | None = None
+
+
 class Pipeline:
-    """The micro-batches of one query. Spark calls it, one micro-batch after the other."""
+    """The micro-batches of one query into one table."""
 
     def __init__(
         self,
@@ -53,11 +78,19 @@ class Pipeline:
         *,
         watchers: Sequence[SinkListener] = (),
         clock: Clock | None = None,
+        source: str | None = None,
+        labels: Labels = no_labels,
+        folder: str | None = None,
     ) -> None:
+        """`source`: what times mean, where an envelope says it. `folder`: where the stash is beside those of
+        other tables; such a table may join a stream that has begun."""
         self._config = config
         self._incoming = incoming
         self._catalog = catalog
         self._clock = clock or SystemClock()
+        self._source = source
+        self._labels = labels
+        self._folder = folder
         self._reporter = Reporter(config, watchers, self._clock)
         self._clockwork: Clockwork | None = None
         self._run: Run | None = None
@@ -66,25 +99,43 @@ class Pipeline:
     def reporter(self) -> Reporter:
         return self._reporter
 
+    @property
+    def catalog(self) -> Catalog:
+        return self._catalog
+
+    @property
+    def table(self) -> str:
+        return self._config.sink.table_name
+
     def __call__(self, frame: DataFrame, micro_batch: int) -> None:
         """One micro-batch, all of it or nothing."""
-        with self._reporter.micro_batch(micro_batch):
-            first = self._run is None
-            run = self._run = self._run or self._begin(frame, micro_batch)
-            log = run.log(micro_batch)
-            if self._is_replay(run, micro_batch, log):
-                _log.info("micro-batch %s is in %s already: skipped", micro_batch, self._table)
-                self._let_spark_know(run, frame)
-                return
-            before = run.stash.before(micro_batch)
-            known = run.stash.of(micro_batch, before, log.digest)
-            if known is not None and known.quarantine is not None and run.quarantine is None:
-                where = positions(run.checkpoint, micro_batch, log.digest, run.base)
-                check_not_there(self._config.sink, self._catalog, where)
-            if known is not None and _can_publish(run, known) and self._published(run, known):
-                self._let_spark_know(run, frame)
-                return
-            self._write_until_committed(run, frame, micro_batch, log, before, resumed=first)
+        process([(self, frame)], micro_batch)
+
+    def take(self, frame: DataFrame, micro_batch: int) -> Part | None:
+        """Begin a micro-batch; `None` if it is in the table already."""
+        first = self._run is None
+        run = self._run = self._run or self._begin(frame, micro_batch)
+        log = run.log(micro_batch)
+        if self._is_replay(run, micro_batch, log):
+            _log.info("micro-batch %s is in %s already: skipped", micro_batch, self.table)
+            self._let_spark_know(run, frame)
+            return None
+        before = run.stash.before(micro_batch)
+        known = run.stash.of(micro_batch, before, log.digest)
+        if known is not None and known.quarantine is not None and run.quarantine is None:
+            where = positions(run.checkpoint, micro_batch, log.digest, run.base)
+            check_not_there(self._config.sink, self._catalog, where)
+        part = Part(run, frame, micro_batch, log, before, resumed=first)
+        if known is not None and _can_publish(run, known):
+            part.manifest = known
+        return part
+
+    def let_go(self, part: Part, *, resent: bool) -> None:
+        """After a micro-batch, or after it failed. `resent`: nothing of it was evaluated."""
+        if part.survey is not None or part.delivery is not None:
+            part.frame.unpersist()
+        elif resent:
+            self._let_spark_know(part.run, part.frame)
 
     def _let_spark_know(self, run: Run, frame: DataFrame) -> None:
         """Evaluate a micro-batch whose rows are not needed any more, where Spark needs that: it refuses to go
@@ -92,70 +143,109 @@ class Pipeline:
         if self._config.frontier is FrontierKind.WATERMARK or run.keeps_state:
             frame.write.format("noop").mode("overwrite").save()
 
-    @property
-    def _table(self) -> str:
-        return self._config.sink.table_name
-
     def _begin(self, frame: DataFrame, micro_batch: int) -> Run:
         config = self._config
         tune(frame.sparkSession, frame.schema)
         if config.time_column is not None:
             self._clockwork = Clockwork(config, frame.schema)
-        source = _NUMBERED if self._clockwork is None else self._clockwork.meaning
+        meant = _NUMBERED if self._clockwork is None else self._clockwork.meaning
+        source = self._source or meant
         arrival = arrival_of(config, self._incoming, self._clockwork)
-        run = begin(config, arrival, self._catalog, frame.sparkSession, micro_batch, source, self._clock)
+        run = begin(
+            config,
+            arrival,
+            self._catalog,
+            frame.sparkSession,
+            micro_batch,
+            source,
+            self._clock,
+            folder=self._folder,
+        )
         self._reporter.begun(run, source, self._clockwork)
         return run
+
+    def change_columns(self, schema: T.StructType, carried: Carried) -> None:
+        """The source has other columns from the next micro-batch on."""
+        self._config = self._config.model_copy(update={"carried": tuple(carried)})
+        self._incoming = incoming = arrow_schema(schema)
+        if self._clockwork is not None:
+            self._clockwork = Clockwork(self._config, schema)
+        if self._run is not None:
+            arrival = arrival_of(self._config, incoming, self._clockwork)
+            self._run = self._run.with_columns(arrival.rows.schema)
 
     def _is_replay(self, run: Run, micro_batch: int, log: OffsetLog) -> bool:
         if self._clockwork is not None:
             return False  # its times say what is in the table
         return is_replay(run.target.progress, run.checkpoint, micro_batch, log.digest)
 
-    def _work(self, run: Run, frame: DataFrame, micro_batch: int, log: OffsetLog) -> MicroBatch:
-        where = positions(run.checkpoint, micro_batch, log.digest, run.base)
+    def look(self, part: Part) -> None:
+        """Evaluate the rows of a micro-batch, once for all that is asked of them."""
+        if part.survey is not None or part.delivery is not None:
+            return
+        clockwork = self._clockwork
+        has_positions = POSITION in part.frame.columns
+        if clockwork is None and not has_positions:
+            return
+        frame = part.frame if clockwork is None else clockwork.with_time(part.frame)
+        with self._reporter.timed("write"):
+            part.frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
+            if has_positions:
+                part.delivery = delivery(part.frame, self._delivered_before(part))
+            if clockwork is not None:
+                part.survey = clockwork.survey(self._fresh(part))
+
+    def _fresh(self, part: Part) -> DataFrame:
+        """Without what the source has delivered before."""
+        return part.frame if part.delivery is None else part.delivery.fresh(part.frame)
+
+    def _delivered_before(self, part: Part) -> Mapping[str, str]:
+        if part.before is not None:
+            return part.before.delivered
+        known: Mapping[str, str] = part.run.target.progress.positions.get(DELIVERED, {})
+        return known
+
+    def write(self, part: Part, heard: Heard | None) -> None:
+        """Write the files of a micro-batch and keep what it became beside the checkpoint: from here on it is
+        not written again, unless the table changes under it."""
+        work = self._work(part, heard)
+        with self._reporter.timed("write"):
+            written = self._written(part, work)
+        self._reporter.wrote(written)
+        with self._reporter.timed("keep"):
+            part.manifest = self._keep(part, work, written)
+
+    def _work(self, part: Part, heard: Heard | None) -> MicroBatch:
+        run, log = part.run, part.log
+        where = positions(run.checkpoint, part.number, log.digest, run.base)
         kept = None
         if run.quarantine is not None:
             kept = quarantine_plan(run.quarantine, run.target, self._config, where)
-        return MicroBatch(frame, micro_batch, where, kept, log.watermark_ms * 1000)
-
-    def _write_until_committed(
-        self,
-        run: Run,
-        frame: DataFrame,
-        micro_batch: int,
-        log: OffsetLog,
-        before: Manifest | None,
-        *,
-        resumed: bool,
-    ) -> None:
-        for _ in range(_REWRITES_MAX):
-            work = self._work(run, frame, micro_batch, log)
-            with self._reporter.timed("write"):
-                written = self._write(run, work, before, resumed=resumed)
-            self._reporter.wrote(written)
-            with self._reporter.timed("keep"):
-                manifest = self._keep(run, work, written, before)
-            if self._published(run, manifest):
-                return
-        raise CommitConflict(
-            f"micro-batch {micro_batch} of {self._table} was written {_REWRITES_MAX} times, and each time "
-            "the table changed before it was committed",
-            hint="Somebody keeps changing the table's schema or partitions. Start the query again when they "
-            "are done.",
+        delivered = {} if part.delivery is None else part.delivery.last
+        if delivered:
+            where |= {DELIVERED: delivered}
+        return MicroBatch(
+            self._fresh(part), part.number, where, kept, log.watermark_ms * 1000, heard, delivered
         )
 
-    def _write(self, run: Run, work: MicroBatch, before: Manifest | None, *, resumed: bool) -> Written:
-        desk = Desk(self._config, run.target)
+    def _written(self, part: Part, work: MicroBatch) -> Written:
+        run, before = part.run, part.before
+        desk = Desk(self._config, run.target, self._labels)
+        replayed = 0 if part.delivery is None else part.delivery.replayed
         if self._clockwork is None:
-            return numbered(desk, work, run.base + work.number + 1)
-        names = () if before is None else before.waiting
-        waiting = [ready for name in names for ready in run.outboxes.read(name)]
-        timed = Timed(desk, self._clockwork)
-        return timed.write(work, before, waiting, run.files, resumed=resumed)
+            frame = without_marks(work.frame, self._config)
+            written = numbered(desk, replace(work, frame=frame), run.base + work.number + 1)
+        else:
+            assert part.survey is not None
+            names = () if before is None else before.waiting
+            waiting = [ready for name in names for ready in run.outboxes.read(name)]
+            timed = Timed(desk, self._clockwork)
+            written = timed.write(work, part.survey, before, waiting, run.files, resumed=part.resumed)
+        counts = replace(written.counts, replayed=written.counts.replayed + replayed)
+        return replace(written, counts=counts)
 
-    def _keep(self, run: Run, work: MicroBatch, written: Written, before: Manifest | None) -> Manifest:
-        """What the micro-batch became, beside the checkpoint: from here on it is not written again."""
+    def _keep(self, part: Part, work: MicroBatch, written: Written) -> Manifest:
+        run, before = part.run, part.before
         put = run.outboxes.put
         waiting = [
             name
@@ -183,30 +273,45 @@ class Pipeline:
             quarantine=put(work.number, [quarantined(run.quarantine, work, written)])
             if run.quarantine is not None and written.quarantined
             else None,
+            delivered=work.delivered or ({} if before is None else before.delivered),
+            open={} if work.heard is None else work.heard.open,
         )
         run.stash.save(manifest)
         return manifest
 
-    def _published(self, run: Run, manifest: Manifest) -> bool:
-        """Commit what a manifest has ready, as far as the table does not have it. False: it must be written
-        again, because the table has changed under it."""
-        with self._reporter.timed("commit"):
-            ready = () if manifest.ready is None else run.outboxes.read(manifest.ready)
-            try:
-                if manifest.quarantine is not None:
-                    assert run.quarantine is not None
-                    _commit(run.quarantine, run.outboxes.read(manifest.quarantine))
-                committed = _commit(run.target, ready)
-            except PremiseBroken as broken:
-                _log.warning("%s; micro-batch %s is written again", broken.message, manifest.micro_batch)
-                run.refresh()
-                return False
+    def commit_quarantine(self, part: Part) -> None:
+        """Commit the rows that do not fit, as far as their table does not have them."""
+        run, manifest = part.run, part.manifest
+        assert manifest is not None
+        if manifest.quarantine is not None:
+            assert run.quarantine is not None
+            new = _new(run.quarantine, run.outboxes.read(manifest.quarantine))
+            if new:
+                run.quarantine.coordinator.commit(new)
+
+    def to_commit(self, part: Part) -> Sequence[Ready]:
+        """The batches of a written micro-batch that the table does not have."""
+        assert part.manifest is not None
+        ready = () if part.manifest.ready is None else part.run.outboxes.read(part.manifest.ready)
+        return _new(part.run.target, ready)
+
+    def committed(self, part: Part, batches: Sequence[Ready]) -> None:
+        """A micro-batch is in the table, these batches of it since now."""
+        run, manifest = part.run, part.manifest
+        assert manifest is not None
         waiting = [ready.batch for name in manifest.waiting for ready in run.outboxes.read(name)]
-        self._reporter.committed(committed, manifest, waiting)
-        if committed:
+        self._reporter.committed(batches, manifest, waiting)
+        if batches:
             run.stash.prune(manifest, run.generation)
+        elif self._folder is not None:
+            run.stash.thin(manifest, run.generation)
         run.outboxes.forget(manifest.uses)
-        return True
+
+    def broke(self, part: Part, broken: PremiseBroken) -> None:
+        """The table has changed under the files of a micro-batch: it is to be written again."""
+        _log.warning("%s; micro-batch %s is written again", broken.message, part.number)
+        part.run.refresh()
+        part.manifest = None
 
 
 def _can_publish(run: Run, manifest: Manifest) -> bool:
@@ -214,9 +319,5 @@ def _can_publish(run: Run, manifest: Manifest) -> bool:
     return manifest.quarantine is None or run.quarantine is not None
 
 
-def _commit(target: Holding, batches: Sequence[Ready]) -> Sequence[Ready]:
-    """Publish the batches that the table does not have; these."""
-    new = [ready for ready in batches if ready.batch.upper > target.progress.frontier]
-    if new:
-        target.coordinator.commit(new)
-    return new
+def _new(target: Holding, batches: Sequence[Ready]) -> Sequence[Ready]:
+    return [ready for ready in batches if ready.batch.upper > target.progress.frontier]

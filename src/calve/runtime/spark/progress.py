@@ -16,7 +16,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -25,15 +25,16 @@ from typing import TYPE_CHECKING, TextIO
 from calve.config.secret import redact
 from calve.config.stream import StreamConfig
 from calve.model.batch import Batch
+from calve.model.errors import ConfigError
 from calve.model.file import FileKind
 from calve.runtime.clock import Clock
 
 if TYPE_CHECKING:
     # What is told of may need Spark; to hear of it needs none.
-    from calve.runtime.spark.batches import Written
     from calve.runtime.spark.frame import Clockwork
     from calve.runtime.spark.run import Run
     from calve.runtime.spark.stash import Manifest
+    from calve.runtime.spark.work import Written
     from calve.table.build import Ready
 
 _log = logging.getLogger("calve.progress")
@@ -277,15 +278,22 @@ def _told(body: dict[str, object]) -> dict[str, object]:
     return body | {"frontier": None if body["frontier"] is None else str(body["frontier"])}
 
 
-_REPORTERS: dict[str, Reporter] = {}
+_REPORTERS: dict[str, Callable[[], Sequence[Reporter]]] = {}
 
 
-def register(query_id: str, reporter: Reporter) -> None:
+def register(query_id: str, reporters: Callable[[], Sequence[Reporter]]) -> None:
     """Let a query's progress be found by its id."""
-    _REPORTERS[query_id] = reporter
+    _REPORTERS[query_id] = reporters
 
 
-def progress(query: object) -> SinkProgress | None:
-    """What became of the last micro-batch of a query that `to_table` started; `None` for any other query."""
-    reporter = _REPORTERS.get(str(getattr(query, "id", query)))
-    return None if reporter is None else reporter.last
+def progress(query: object, table: str | None = None) -> SinkProgress | None:
+    """What became of the last micro-batch of a query that `to_table` started; `None` for any other query.
+    Where it has several tables, say which one: `namespace.table`."""
+    reporters = _REPORTERS.get(str(getattr(query, "id", query)), list)()
+    found = [one for one in reporters if table is None or one.last.table == table]
+    if len(found) > 1:
+        raise ConfigError(
+            "the query writes several tables: " + ", ".join(one.last.table for one in found),
+            hint="Say which one: calve.progress(query, 'sales.orders').",
+        )
+    return found[0].last if found else None

@@ -28,8 +28,8 @@ from calve.model.progress import Progress
 from calve.protocol.replay import BASE, CHECKPOINT, NUMBER, OFFSETS, base_of, positions
 from calve.runtime.replay.names import ReadAs, quarantine_config
 from calve.runtime.replay.scan import rows_with
-from calve.runtime.spark.batches import MicroBatch, Written
 from calve.runtime.spark.target import Holding
+from calve.runtime.spark.work import MicroBatch, Written
 from calve.table.build import Ready
 from calve.table.commit import load
 from calve.table.fence import read_progress

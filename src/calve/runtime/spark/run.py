@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyiceberg.catalog import Catalog
 
 from calve.config.stream import BadRows, StreamConfig
-from calve.model.errors import Diverged, StoreError
+from calve.model.errors import Diverged, StoreError, TableMissing
 from calve.protocol.replay import base_of
 from calve.runtime.clock import Clock
 from calve.runtime.replay.names import SOURCE, quarantine_config
@@ -26,6 +26,9 @@ from calve.runtime.spark.outbox import Outboxes
 from calve.runtime.spark.quarantine import bad_rows
 from calve.runtime.spark.stash import Files, Stash
 from calve.runtime.spark.target import Holding, Known, hold
+from calve.table.commit import load
+from calve.table.fence import read_progress
+from calve.writer.carry import unpacked
 from calve.writer.changes import Arrival, arrive
 
 _LOG_OFFSET = re.compile(r'\{"logOffset":(\d+)\}')
@@ -54,6 +57,10 @@ class Run:
         """Whether Spark keeps state of the stream, as it does for aggregates, joins and duplicates."""
         return bool(self.files.names("state"))
 
+    def with_columns(self, incoming: pa.Schema) -> Run:
+        """The same run, whose rows come with other columns from now on."""
+        return replace(self, target=replace(self.target, incoming=incoming))
+
     def refresh(self) -> None:
         """Read the tables again: what is written next is planned on what is there now."""
         for table in (self.target, self.quarantine):
@@ -78,6 +85,8 @@ class OffsetLog:
     digest: str
     """Of what the sources deliver: the same micro-batch has the same."""
     watermark_ms: int
+    sources: tuple[str, ...] = ()
+    """Where each source stands after the micro-batch, in its own words."""
 
 
 def offset_log(text: str, files: Files) -> OffsetLog:
@@ -86,7 +95,7 @@ def offset_log(text: str, files: Files) -> OffsetLog:
     _, settings, *sources = text.splitlines()
     said = [line + _files_of(number, line, files) for number, line in enumerate(sources)]
     digest = hashlib.sha256("\n".join(said).encode()).hexdigest()
-    return OffsetLog(digest, int(json.loads(settings).get("batchWatermarkMs", 0)))
+    return OffsetLog(digest, int(json.loads(settings).get("batchWatermarkMs", 0)), tuple(sources))
 
 
 def _files_of(source: int, offset: str, files: Files) -> str:
@@ -107,8 +116,17 @@ def arrival_of(config: StreamConfig, incoming: pa.Schema, clockwork: Clockwork |
         incoming = incoming.remove(incoming.get_field_index(config.mark_column))
     decimal = clockwork is not None and clockwork.is_decimal
     time = pa.decimal128(38, 0) if decimal else pa.int64()
-    empty = pa.Table.from_batches([], incoming)
+    empty = unpacked(pa.Table.from_batches([], incoming), config.carried)
     return arrive(reading_of(config.sink), empty, pa.chunked_array([], time), 0)
+
+
+def _is_new(config: StreamConfig, catalog: Catalog) -> bool:
+    """Whether nothing was committed to the table by this sink."""
+    try:
+        progress = read_progress(load(catalog, config.sink.identifier), config.sink.sink_id)
+    except TableMissing:
+        return True
+    return progress is None or progress.committed is None
 
 
 def begin(
@@ -119,14 +137,18 @@ def begin(
     micro_batch: int,
     source: str,
     clock: Clock,
+    *,
+    folder: str | None = None,
 ) -> Run:
-    """Check, create what is missing, and claim."""
+    """Check, create what is missing, and claim. `folder`: of a table beside others, which may join a stream
+    that has begun."""
     assert config.checkpoint is not None
     checkpoint = spark.sparkContext.getLocalProperty("sql.streaming.queryId")
-    files = CheckpointFiles(spark, config.checkpoint)
+    files = CheckpointFiles(spark, config.checkpoint, folder)
     stash = Stash(files)
     before = stash.before(micro_batch)
-    if before is None and micro_batch and config.time_column is not None:
+    joins = folder is not None and _is_new(config, catalog)
+    if before is None and micro_batch and config.time_column is not None and not joins:
         raise Diverged(
             f"the checkpoint is at micro-batch {micro_batch}, but what waited after micro-batch "
             f"{micro_batch - 1} is gone: there is no calve/stash in it",

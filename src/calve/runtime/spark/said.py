@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -96,7 +96,7 @@ class Said:
 
     def lake(self, table: str, session: Mapping[str, str]) -> Lake:
         """Where the table is."""
-        said = dict(read_options({**_TABLE, **self._all()}).get("catalog", {}))
+        said = dict(read_options({**_TABLE, **self.all()}).get("catalog", {}))
         for name, value in self.catalog.items():
             known = said.get(name)
             if isinstance(value, dict):
@@ -127,7 +127,7 @@ class Said:
         return StreamConfig(sink=sink, **stream)
 
     def _sink_arguments(self, lake: Lake) -> dict[str, Any]:
-        said = self._all()
+        said = self.all()
         wanted = {"namespace": ".".join(lake.namespace), "table.name": lake.table}
         for name, value in wanted.items():
             if said.get(name, value) != value:
@@ -171,7 +171,11 @@ class Said:
             stream["commit_interval"] = units_of(self.commit_interval, str(time), kind, "commit_interval")
         return stream
 
-    def _all(self) -> dict[str, object]:
+    def copy(self) -> Said:
+        """The same, to say more of one table."""
+        return replace(self, by_method=dict(self.by_method), by_option=dict(self.by_option))
+
+    def all(self) -> dict[str, object]:
         for name in self.by_method.keys() & self.by_option.keys():
             if _plain(self.by_method[name]) != _plain(self.by_option[name]):
                 raise _contradiction(

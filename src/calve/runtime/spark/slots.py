@@ -9,7 +9,7 @@ committed. Otherwise readers would find them under another name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from calve.config.stream import FrontierKind, StreamConfig
@@ -50,8 +50,10 @@ class Slots:
         frontier: int,
         *,
         resumed: bool,
+        resolved: Collection[int] = (),
     ) -> Slots:
-        """On what was known before a micro-batch that takes the stream's frontier to `frontier`."""
+        """On what was known before a micro-batch that takes the stream's frontier to `frontier`, past these
+        `resolved` times."""
         base = target.coordinator.base
         first, later = target.plan(base), target.plan(base, older_rows=True)
         _check_interval(config, before)
@@ -65,7 +67,10 @@ class Slots:
         if before is not None:
             # Where no file waits, nothing beyond what was closed is in files, however far was minted.
             known = Known(before.closed, before.placed if waiting else before.closed)
-        line = draw(policy, target.progress.frontier, known, frontier, resumed=resumed)
+        committed = target.progress.frontier
+        # Before the first start there was no stop.
+        resumed = resumed and (before is not None or committed > 0)
+        line = draw(policy, committed, known, frontier, resumed=resumed, resolved=resolved)
         estimated = config.frontier is not FrontierKind.MARK
         times = TimeLine(line.committed, line.late, estimated=estimated)
         return cls(line, times, tuple(later if number else first for number in range(len(line.batches))))

@@ -86,6 +86,10 @@ class Manifest:
     """The outbox of the batches that this micro-batch closed."""
     quarantine: str | None = None
     """The outbox of the rows that did not fit."""
+    delivered: Mapping[str, str] = field(default_factory=dict)
+    """The last position of each partition of the source, where changes have positions."""
+    open: Mapping[str, Any] = field(default_factory=dict)
+    """What the source has begun and not ended, such as transactions, as its envelope keeps it."""
 
     @property
     def name(self) -> str:
@@ -186,6 +190,21 @@ class Stash:
         for one in goes:  # last: a crash in between leaves the names of what is to be deleted
             self._files.delete(f"{_FOLDER}/{one.name}")
         self._manifests = stays
+
+    def thin(self, kept: Manifest, generation: int) -> None:
+        """Forget manifests that name nothing and are neither this one nor that which it follows: those of a
+        table of which nothing comes while others of its stream go on."""
+        goes = [
+            one
+            for one in self._manifests
+            if one.generation <= generation
+            and one.micro_batch < kept.micro_batch
+            and one.name != kept.follows
+            and not one.uses
+        ]
+        for one in goes:
+            self._files.delete(f"{_FOLDER}/{one.name}")
+        self._manifests = [one for one in self._manifests if one not in goes]
 
     def _left_behind(self, micro_batch: int) -> frozenset[str]:
         """What micro-batches before this one have in the folders. Runs that were killed left files there

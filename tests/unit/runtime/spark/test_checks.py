@@ -18,7 +18,6 @@ from calve.model.errors import (
     TableDiffers,
 )
 from calve.runtime.spark.checks import (
-    arrow_schema,
     check_columns,
     check_frame,
     check_reach,
@@ -26,6 +25,7 @@ from calve.runtime.spark.checks import (
     checkpoint_of,
     trigger_of,
 )
+from calve.runtime.spark.columns import arrow_schema
 from calve.table.catalogs import open_catalog
 from calve.table.fence import read_progress
 

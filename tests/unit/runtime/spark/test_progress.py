@@ -26,7 +26,6 @@ from calve.model.batch import Batch
 from calve.model.errors import BadRow
 from calve.model.file import FileClosed, FileKind
 from calve.model.progress import Progress
-from calve.runtime.spark.batches import Written
 from calve.runtime.spark.progress import (
     Reporter,
     SinkListener,
@@ -37,6 +36,7 @@ from calve.runtime.spark.progress import (
     register,
 )
 from calve.runtime.spark.stash import Manifest, Segment
+from calve.runtime.spark.work import Written
 from calve.table.build import Ready
 from calve.writer.messages import Counts
 from tests.support.sinks import MovableClock
@@ -399,8 +399,8 @@ def test_progress_is_found_by_the_query_and_by_its_id_and_sinks_keep_apart(repor
         StreamConfig(sink=SinkConfig(namespace="n", table="t"), checkpoint="/c"), [], MovableClock()
     )
     first, second = str(uuid.uuid4()), str(uuid.uuid4())
-    register(first, reporter)
-    register(second, other)
+    register(first, lambda: [reporter])
+    register(second, lambda: [other])
     report(reporter, clock)
     query = SimpleNamespace(id=first)
     assert progress(query) == progress(first) == reporter.last

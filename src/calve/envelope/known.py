@@ -1,0 +1,32 @@
+"""The envelopes by their names, as users say them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from calve.config.units import nearest
+from calve.envelope.base import Envelope
+from calve.envelope.cockroachdb import CockroachDB, Kind
+from calve.model.errors import ConfigError
+
+_ENVELOPES: dict[str, Callable[[], Envelope]] = {
+    "cockroachdb": CockroachDB,
+    "cockroachdb-wrapped": CockroachDB,
+    "cockroachdb-enriched": lambda: CockroachDB(Kind.ENRICHED),
+    "cockroachdb-enriched-schema": lambda: CockroachDB(Kind.ENRICHED, payload=True),
+    "cockroachdb-bare": lambda: CockroachDB(Kind.BARE),
+}
+
+
+def envelope_of(name: str) -> Envelope:
+    """An envelope by its name."""
+    word = name.strip().lower().replace("_", "-")
+    if word.startswith("cockroachdb-") and word not in _ENVELOPES:
+        Kind.of(word.removeprefix("cockroachdb-").replace("-", "_"))
+    if word not in _ENVELOPES:
+        near = nearest(word, list(_ENVELOPES))
+        raise ConfigError(
+            f"there is no envelope {name!r}",
+            hint=(f"Did you mean {near!r}? " if near else "") + f"There are: {', '.join(_ENVELOPES)}.",
+        )
+    return _ENVELOPES[word]()

@@ -1,0 +1,227 @@
+"""Feed: one stream of messages that carries the changes of one or several tables.
+
+    messages ─▶ by topic ─▶ samples ─▶ learn the columns ─▶ decode ─▶ a pipeline a table ─▶ process, in step
+
+Decoding happens in every micro-batch: columns may change while a stream runs, and a message may bring its own
+schema. What was learnt of a topic is kept beside the checkpoint, so that a start without declared columns
+goes on with those that the table has, and so that a table of which nothing comes at the moment is not
+forgotten: its rows may wait for the frontier.
+
+One frontier counts for all tables of a feed, the least over all partitions of all of its topics: so all of
+them are committed up to the same time. A table that cannot go on stops the feed, with its name, before any
+table has anything of the micro-batch (process.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from calve.config.columns import SourceTable
+from calve.envelope.base import Envelope, Sample
+from calve.model.errors import Diverged, SchemaMismatch
+from calve.runtime.spark.files import CheckpointFiles
+from calve.runtime.spark.pipeline import Part, Pipeline
+from calve.runtime.spark.process import own_marks, process
+from calve.runtime.spark.run import OffsetLog
+from calve.runtime.spark.topics import carried, keep_topic, read_topics
+from calve.runtime.spark.work import Heard
+
+_log = logging.getLogger("calve.feed")
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """A stream of messages, and how they are read. `calve.write_stream` takes it."""
+
+    frame: DataFrame
+    """Messages: topic, partition, offset, key, value; a message without a topic is for all tables."""
+    envelope: Callable[[str], Envelope]
+    """How the messages of a topic are read."""
+    tables: Mapping[str, SourceTable] = field(default_factory=dict)
+    """Columns and keys that were declared, by topic."""
+    topics: tuple[str, ...] | None = None
+    """The topics that are written; `None`: all that come."""
+    partitions: Callable[[OffsetLog, Sequence[str]], frozenset[str] | None] = lambda *_: None
+    """All partitions of these topics, by what Spark says of its offsets; `None`: there is one."""
+    tells: Callable[[Column], Column] = Column.isNotNull
+    """Whether the text of a message may show columns of its table; cheap, and wrong at times."""
+    ignores_columns: bool = False
+    """Columns of messages that were not declared are left out, because the user said so."""
+    job_id: str | None = None
+    """Of a changefeed, for the summaries of snapshots."""
+
+    def __repr__(self) -> str:
+        return f"<a feed of {'all topics' if self.topics is None else ', '.join(self.topics)}>"
+
+
+@dataclass(slots=True)
+class _Topic:
+    """A topic and the table that it is written to."""
+
+    name: str
+    envelope: Envelope
+    table: SourceTable
+    pipeline: Pipeline
+    version: int
+
+
+Make = Callable[[str, Envelope, SourceTable, DataFrame], Pipeline]
+"""The pipeline of a topic, whose decoded messages have the columns of this frame."""
+
+
+class FeedRun:
+    """The micro-batches of a feed. Spark calls it, one after the other."""
+
+    def __init__(self, feed: Feed, checkpoint: str, make: Make, *, evolves: bool, joins: bool) -> None:
+        """`evolves`: new columns go to the tables. `joins`: new topics get tables."""
+        self._feed = feed
+        self._checkpoint = checkpoint
+        self._make = make
+        self._evolves = evolves
+        self._joins = joins
+        self._topics: dict[str, _Topic] | None = None
+        self._files: CheckpointFiles | None = None
+
+    @property
+    def pipelines(self) -> list[Pipeline]:
+        return [topic.pipeline for topic in (self._topics or {}).values()]
+
+    def __call__(self, frame: DataFrame, micro_batch: int) -> None:
+        """One micro-batch, into all tables or none."""
+        messages = frame.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            topics = self._known(messages)
+            samples = _samples(messages, self._feed)
+            for name, found in sorted(samples.items()):
+                if name in topics:
+                    self._learn(topics[name], found, messages)
+                else:
+                    topics[name] = self._join(name, found, messages, micro_batch)
+            tables = [(topic.pipeline, _decoded(topic, messages)) for _, topic in sorted(topics.items())]
+            if tables:
+                process(tables, micro_batch, lambda parts: self._heard(parts, sorted(topics)))
+        finally:
+            messages.unpersist()
+
+    def _heard(self, parts: Sequence[Part], topics: Sequence[str]) -> Heard:
+        """What the source says of how far it is, over all tables: also what it said before to tables that are
+        older than others."""
+        said = own_marks(parts)
+        marks = dict(said.marks)
+        for part in parts:
+            for name, time in (part.before.marks if part.before is not None else {}).items():
+                marks[name] = max(time, marks.get(name, 0))
+        return replace(said, marks=marks, partitions=self._feed.partitions(parts[0].log, topics))
+
+    # ---------------------------------------------------------------- topics
+
+    def _known(self, messages: DataFrame) -> dict[str, _Topic]:
+        """The topics that have tables, as this run and those before it found them."""
+        if self._topics is None:
+            self._files = CheckpointFiles(messages.sparkSession, self._checkpoint)
+            kept = read_topics(self._files)
+            self._topics = {
+                name: self._topic(name, _together(self._feed.tables.get(name), table), version, messages)
+                for name, (version, table) in kept.items()
+            }
+        return self._topics
+
+    def _join(self, name: str, found: Sequence[Sample], messages: DataFrame, micro_batch: int) -> _Topic:
+        """A topic that has no table yet."""
+        if micro_batch and not self._joins and name not in self._feed.tables:
+            raise Diverged(
+                f"the feed has a topic {name!r} that it did not have before, and new tables are not allowed",
+                hint="Allow them (new_tables=True), or name the topics that are to be written.",
+            )
+        declared = self._feed.tables.get(name)
+        table = self._feed.envelope(name).learn(found, declared)
+        if declared is not None:
+            table = self._allowed(name, declared, table)
+        topic = self._topic(name, table, 0, messages)
+        self._keep(topic)
+        return topic
+
+    def _topic(self, name: str, table: SourceTable, version: int, messages: DataFrame) -> _Topic:
+        envelope = self._feed.envelope(name)
+        changes = envelope.decode(messages, table)
+        return _Topic(name, envelope, table, self._make(name, envelope, table, changes), version)
+
+    def _learn(self, topic: _Topic, found: Sequence[Sample], messages: DataFrame) -> None:
+        """Take note of columns that a topic has since now."""
+        table = self._allowed(topic.name, topic.table, topic.envelope.learn(found, topic.table))
+        if table == topic.table:
+            return
+        _log.warning("topic %s has other columns since now: %s", topic.name, _difference(topic.table, table))
+        topic.table = table
+        topic.version += 1
+        topic.pipeline.change_columns(topic.envelope.decode(messages, table).schema, carried(table))
+        self._keep(topic)
+
+    def _allowed(self, name: str, known: SourceTable, shown: SourceTable) -> SourceTable:
+        """What is written of a topic whose messages show more than is known."""
+        if shown == known or self._evolves:
+            return shown
+        if self._feed.ignores_columns:
+            return known
+        raise SchemaMismatch(
+            f"messages of topic {name!r} have other columns than are known: {_difference(known, shown)}",
+            hint="Let the table follow (.schema_evolution()), declare the columns, or leave out those that "
+            "were not declared (other_columns='ignore').",
+        )
+
+    def _keep(self, topic: _Topic) -> None:
+        assert self._files is not None
+        keep_topic(self._files, topic.name, topic.version, topic.table)
+
+
+def _decoded(topic: _Topic, messages: DataFrame) -> DataFrame:
+    mine = F.col("topic").isNull() | (F.col("topic") == topic.name)
+    return topic.envelope.decode(messages.where(mine), topic.table)
+
+
+def _samples(messages: DataFrame, feed: Feed) -> dict[str, list[Sample]]:
+    """By topic, the first and the last message of each partition that shows columns. A topic that has only
+    other messages has none, and is in it all the same."""
+    message = F.struct("offset", "key", "value")
+    tells = feed.tells(F.col("value").cast("string"))
+    mine = F.col("topic").isNotNull()
+    if feed.topics is not None:
+        mine = mine & F.col("topic").isin(*feed.topics)
+    at = F.when(tells, F.col("offset"))
+    rows = (
+        messages.where(mine)
+        .groupBy("topic", "partition")
+        .agg(F.min_by(message, at).alias("first"), F.max_by(message, at).alias("last"), F.min(at).alias("at"))
+        .collect()
+    )
+    found: dict[str, list[Sample]] = {row["topic"]: [] for row in rows}
+    for row in sorted(rows, key=lambda row: (row["topic"], row["partition"])):
+        for one in {row[which]["offset"]: row[which] for which in ("first", "last")}.values():
+            if row["at"] is not None:
+                sample = Sample(row["topic"], row["partition"], one["offset"], one["key"], one["value"])
+                found[row["topic"]].append(sample)
+    return found
+
+
+def _together(declared: SourceTable | None, kept: SourceTable) -> SourceTable:
+    """What was declared now, on top of what an earlier run knew."""
+    if declared is None:
+        return kept
+    others = tuple(column for column in kept.columns if column.name not in declared.names)
+    return replace(declared, columns=(*declared.columns, *others))
+
+
+def _difference(known: SourceTable, shown: SourceTable) -> str:
+    texts = {column.name: column.type for column in known.columns}
+    changed = [
+        f"{column.name} {column.type}" + (f", which was {texts[column.name]}" if column.name in texts else "")
+        for column in shown.columns
+        if texts.get(column.name) != column.type
+    ]
+    return "; ".join(changed) or "the key"

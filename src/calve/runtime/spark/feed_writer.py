@@ -1,0 +1,190 @@
+"""How a feed is written: like any stream, but that the source says what a change is.
+
+    calve.write_stream(feed)                          one topic, or several
+        .option("checkpointLocation", "…")
+        .to_table("lake.sales.orders")                .to_tables("lake.sales.{table}")
+
+The mode is upsert unless told otherwise, the key is the source's, and times, ops and marks are the
+envelope's: there is nothing to say about them. Every table has a sink of its own, with a progress of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming import StreamingQuery
+
+from calve.config.columns import SourceTable
+from calve.config.names import check_table
+from calve.config.sink import Mode
+from calve.config.stream import FrontierKind, StreamConfig
+from calve.envelope.base import Envelope
+from calve.model.columns import MARK, OP, ORDER, PARTITION, POSITION, TIME
+from calve.model.errors import BadKey, ConfigError
+from calve.runtime.spark.columns import arrow_schema
+from calve.runtime.spark.door import StreamWriter
+from calve.runtime.spark.feed import Feed, FeedRun
+from calve.runtime.spark.intervals import parse_interval
+from calve.runtime.spark.labels import labels_of
+from calve.runtime.spark.pipeline import Pipeline
+from calve.runtime.spark.progress import register
+from calve.runtime.spark.said import FrontierSaid
+from calve.runtime.spark.ship import ship
+from calve.runtime.spark.topics import carried
+from calve.table.catalogs import open_catalog
+
+_log = logging.getLogger("calve.spark")
+
+_ENVELOPES = "The envelope of the source says it."
+_TABLE, _TOPIC = "{table}", "{topic}"
+
+
+class FeedWriter(StreamWriter):
+    """A feed that is to be written. `to_table` or `to_tables` starts the query."""
+
+    _ELSEWHERE: ClassVar[Mapping[str, str]] = StreamWriter._ELSEWHERE
+
+    def __init__(self, feed: Feed) -> None:
+        super().__init__(feed.frame)
+        self._feed = feed
+
+    def op(self, column: str) -> Any:  # noqa: ARG002 (refused)
+        raise ConfigError("a feed has no op column to name", hint=_ENVELOPES)
+
+    def sequence_by(self, *columns: str) -> Any:  # noqa: ARG002 (refused)
+        raise ConfigError("a feed has its own order", hint=_ENVELOPES)
+
+    def frontier(self, **_: Any) -> Any:
+        raise ConfigError("a feed has its own frontier", hint=_ENVELOPES)
+
+    def to_table(self, table: str) -> StreamingQuery:
+        """Start the query of a feed that has one topic."""
+        if self._feed.topics is None or len(self._feed.topics) != 1:
+            raise ConfigError(
+                f"{self._feed!r} may have several tables, and .to_table() names one",
+                hint="Name the topic when the feed is made, or say .to_tables('lake.sales.{table}').",
+            )
+        return self._to({self._feed.topics[0]: table}, table, joins=True)
+
+    def to_tables(
+        self, pattern: str, *, names: Mapping[str, str] | None = None, new_tables: bool = True
+    ) -> StreamingQuery:
+        """Start the query of a feed with several topics. In `pattern`, `{topic}` stands for a topic, and
+        `{table}` for the last part of its name: `lake.sales.{table}`. `names` are tables of topics that the
+        pattern does not fit. `new_tables`: topics that come later get tables."""
+        if _TABLE not in pattern and _TOPIC not in pattern:
+            raise ConfigError(
+                f"the pattern {pattern!r} would put all topics into one table",
+                hint=f"Write {pattern.rstrip('.')}.{_TABLE} for a table named like the last part of a topic.",
+            )
+        return self._to(dict(names or {}), pattern, joins=new_tables)
+
+    def _to(self, names: Mapping[str, str], pattern: str, *, joins: bool) -> StreamingQuery:
+        session = dict(self._frame.sparkSession.conf.getAll)
+        checkpoint = self._checkpoint(session)
+        assert checkpoint is not None
+        self._check_said()
+        # What can be refused before the first message: the catalog, the options and the names that are known.
+        first = next(iter(self._feed.topics or ()), "topic")
+        lake = self._said.lake(_name(first, names, pattern), session)
+        catalog = open_catalog(lake.catalog)
+        for topic, table in self._feed.tables.items():
+            changes = self._feed.envelope(topic).decode(self._feed.frame, table)
+            self._config(topic, self._feed.envelope(topic), table, changes, names, pattern)
+
+        def make(topic: str, envelope: Envelope, table: SourceTable, changes: DataFrame) -> Pipeline:
+            config = self._config(topic, envelope, table, changes, names, pattern)
+            pipeline = Pipeline(
+                config,
+                arrow_schema(changes.schema),
+                catalog,
+                watchers=self._listeners,
+                source=envelope.meaning if envelope.timed else None,
+                labels=labels_of(envelope, config.sink, self._feed.job_id),
+                folder=config.sink.sink_id,
+            )
+            _log.info("topic %s is written to %s", topic, config)
+            return pipeline
+
+        evolves = str(self._said.all().get("schema.evolution", "false")).lower() == "true"
+        run = FeedRun(self._feed, checkpoint, make, evolves=evolves, joins=joins)
+        try:
+            ship(self._frame.sparkSession)
+            query = self._start(checkpoint, run)
+        except BaseException:
+            catalog.close()
+            raise
+        weakref.finalize(run, catalog.close)
+        register(query.id, lambda: [pipeline.reporter for pipeline in run.pipelines])
+        return query
+
+    def _check_said(self) -> None:
+        mode = str(self._said.all().get("write.mode", Mode.UPSERT)).lower()
+        if mode == Mode.APPEND:
+            raise ConfigError(
+                "a feed has updates and deletes, and append mode would write them as rows",
+                hint="Say .mode('upsert') for the source's state, or .mode('changelog') for its changes.",
+            )
+
+    def _config(
+        self,
+        topic: str,
+        envelope: Envelope,
+        table: SourceTable,
+        changes: DataFrame,
+        names: Mapping[str, str],
+        pattern: str,
+    ) -> StreamConfig:
+        """What is asked of one table."""
+        session = dict(self._frame.sparkSession.conf.getAll)
+        lake = self._said.lake(_name(topic, names, pattern), session)
+        check_table(lake.table)
+        said = self._said.copy()
+        said.by_method.setdefault("write.mode", str(said.by_option.pop("write.mode", Mode.UPSERT)))
+        if "equality.delete.columns" not in said.all():
+            if not table.key and said.by_method["write.mode"] == Mode.UPSERT:
+                raise BadKey(
+                    f"topic {topic!r} has no key: nothing says which row a change is of",
+                    hint="Name it by .key('id'), or declare it with the columns; without one there is "
+                    ".mode('changelog').",
+                )
+            if table.key:
+                said.by_method["equality.delete.columns"] = table.key
+        said.by_method["op.column"] = OP
+        order = (TIME, ORDER) if envelope.timed else (POSITION, ORDER)
+        has_key = "equality.delete.columns" in said.all()
+        if has_key or envelope.timed:
+            columns = [name for name in order if name in changes.columns]
+            said.by_method["sequence.by"] = tuple(columns if has_key else columns[:1])
+        if envelope.timed:
+            said.frontier = FrontierSaid(FrontierKind.MARK, mark=MARK, partition=PARTITION)
+            if isinstance(said.commit_interval, str):
+                said.commit_interval = _units(said.commit_interval, envelope)
+        incoming = arrow_schema(changes.schema)
+        config = said.config(lake, self._checkpoint(session), incoming)
+        return config.model_copy(update={"carried": carried(table)})
+
+
+def _name(topic: str, names: Mapping[str, str], pattern: str) -> str:
+    """The table of a topic."""
+    if topic in names:
+        return names[topic]
+    last = topic.rpartition(".")[2]
+    quoted = {_TABLE: f"`{last}`", _TOPIC: f"`{topic.replace('.', '_')}`"}
+    for word, text in quoted.items():
+        pattern = pattern.replace(word, text)
+    return pattern
+
+
+def _units(interval: str, envelope: Envelope) -> int:
+    """An interval in the units of a source's times."""
+    if envelope.units_a_second is None:
+        raise ConfigError(
+            f"commit_interval is {interval!r}, but times of this source ({envelope.meaning}) are no clock",
+            hint="Give a number in its units, or leave it out.",
+        )
+    return parse_interval(interval, "commit_interval") * envelope.units_a_second // 1_000_000

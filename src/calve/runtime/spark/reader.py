@@ -1,0 +1,163 @@
+"""How a feed is read: `calve.read_stream(spark)`, and the source by its name.
+
+    calve.read_stream(spark).kafka("host:9092", "orders", envelope="wrapped", tables="CREATE TABLE …")
+    calve.read_stream(spark).messages(frame, envelope="debezium", topic="orders")
+
+What comes back is a Feed, for `calve.write_stream`. Nothing is read before that is started.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from calve.config.columns import SourceTable
+from calve.envelope.base import Envelope
+from calve.envelope.known import envelope_of
+from calve.model.errors import ConfigError
+from calve.runtime.spark.feed import Feed
+from calve.runtime.spark.run import OffsetLog
+
+_NEEDED = ("topic", "partition", "offset", "key", "value")
+
+
+def read_stream(spark: SparkSession) -> StreamReader:
+    """Read the changes of a source, for `calve.write_stream`."""
+    return StreamReader(spark)
+
+
+class StreamReader:
+    """The sources that there are."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def kafka(
+        self,
+        bootstrap_servers: str,
+        topics: str | Sequence[str],
+        *,
+        envelope: str | Envelope,
+        tables: object = None,
+        options: Mapping[str, str] | None = None,
+        **settings: Any,
+    ) -> Feed:
+        """Topics of Kafka. `tables` declares columns: the text of a CREATE TABLE or a column list for one
+        topic, or a mapping of topics to such texts. `options` are those of Spark's Kafka source."""
+        names = (topics,) if isinstance(topics, str) else tuple(topics)
+        said = {
+            "kafka.bootstrap.servers": bootstrap_servers,
+            "subscribe": ",".join(names),
+            "startingOffsets": "earliest",
+            "includeHeaders": "true",
+            # Without it, records of transactions that were aborted are read too.
+            "kafka.isolation.level": "read_committed",
+            **(options or {}),
+        }
+        frame = self._spark.readStream.format("kafka").options(**said).load()
+        return _feed(kafka_messages(frame), envelope, names, tables, kafka_partitions, settings)
+
+    def messages(
+        self,
+        frame: DataFrame,
+        *,
+        envelope: str | Envelope,
+        topic: str | None = None,
+        tables: object = None,
+        **settings: Any,
+    ) -> Feed:
+        """Any stream of messages: with a column `value`, and `key`, `topic`, `partition` and `offset` where
+        it has them. Without topics all messages are of one `topic`."""
+        if "value" not in frame.columns:
+            raise ConfigError(
+                f"a stream of messages has a column 'value', and this one has {', '.join(frame.columns)}",
+                hint="Rename it: .withColumnRenamed('…', 'value').",
+            )
+        if (topic is None) == ("topic" not in frame.columns):
+            raise ConfigError(
+                "it is not clear of which topic the messages are",
+                hint="Give topic='orders' where the stream has no column 'topic', and only there.",
+            )
+        given = {
+            "topic": F.lit(topic),
+            "partition": F.lit("0"),
+            "offset": F.monotonically_increasing_id(),
+            "key": F.lit(None).cast("binary"),
+        }
+        for name, column in given.items():
+            if name not in frame.columns:
+                frame = frame.withColumn(name, column)
+        frame = frame.withColumn("value", F.col("value").cast("binary"))
+        frame = frame.withColumn("key", F.col("key").cast("binary"))
+        frame = frame.withColumn("partition", F.col("partition").cast("string"))
+        topics = None if topic is None else (topic,)
+        return _feed(frame, envelope, topics, tables, lambda *_: None, settings)
+
+
+def kafka_messages(frame: DataFrame) -> DataFrame:
+    """Messages of Spark's Kafka source. A partition is named with its topic: a feed has several."""
+    partition = F.concat(F.col("topic"), F.lit("/"), F.col("partition")).alias("partition")
+    headers = ["headers"] if "headers" in frame.columns else []
+    return frame.select("topic", partition, "offset", "key", "value", *headers)
+
+
+def kafka_partitions(log: OffsetLog, topics: Sequence[str]) -> frozenset[str]:
+    """All partitions of these topics that Spark reads, by its own offsets."""
+    found = set()
+    for line in log.sources:
+        said = json.loads(line)
+        found |= {f"{topic}/{number}" for topic in topics for number in said.get(topic, {})}
+    return frozenset(found)
+
+
+def _feed(
+    frame: DataFrame,
+    envelope: str | Envelope,
+    topics: tuple[str, ...] | None,
+    tables: object,
+    partitions: Callable[[OffsetLog, Sequence[str]], frozenset[str] | None],
+    settings: Mapping[str, Any],
+) -> Feed:
+    known = {"other_columns", "job_id"}
+    if unknown := [name for name in settings if name not in known]:
+        raise ConfigError(
+            f"there is no setting {unknown[0]!r} of a feed", hint=f"There are: {', '.join(sorted(known))}."
+        )
+    other = settings.get("other_columns", "refuse")
+    if other not in ("refuse", "ignore"):
+        raise ConfigError(f"other_columns cannot be {other!r}", hint="Say 'refuse' or 'ignore'.")
+    one = envelope_of(envelope) if isinstance(envelope, str) else envelope
+    return Feed(
+        frame=frame,
+        envelope=lambda _: one,
+        tables=tables_of(tables, topics),
+        topics=topics,
+        partitions=partitions,
+        tells=one.tells,
+        ignores_columns=other == "ignore",
+        job_id=settings.get("job_id"),
+    )
+
+
+def tables_of(declared: object, topics: Sequence[str] | None) -> dict[str, SourceTable]:
+    """Declared tables by topic."""
+    if declared is None:
+        return {}
+    if isinstance(declared, Mapping):
+        return {str(topic): _table(one) for topic, one in declared.items()}
+    if topics is None or len(topics) != 1:
+        raise ConfigError(
+            "columns are declared for one table, and the feed may have several topics",
+            hint="Give a mapping: tables={'orders': '…', 'customers': '…'}.",
+        )
+    return {topics[0]: _table(declared)}
+
+
+def _table(declared: object) -> SourceTable:
+    if isinstance(declared, SourceTable):
+        return declared
+    return SourceTable.parse(declared)

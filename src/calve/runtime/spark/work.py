@@ -1,0 +1,85 @@
+"""What a micro-batch brings, and what it became: the values that the steps of a pipeline hand on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame
+
+from calve.model.batch import Batch
+from calve.model.file import FileClosed
+from calve.protocol.frontier import Frontier
+from calve.runtime.spark.stash import Segment
+from calve.table.build import Ready
+from calve.writer.messages import Counts, Report
+from calve.writer.quarantine import QuarantinePlan
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a micro-batch became, before any of it is committed."""
+
+    closed: int
+    placed: int
+    """Everything before it is in files; what is not waits in segments."""
+    published: int
+    ready: tuple[Ready, ...] = ()
+    waiting: tuple[Ready, ...] = ()
+    """Open batches with the files that this micro-batch wrote for them."""
+    segments: tuple[Segment, ...] = ()
+    frontier: Frontier = field(default_factory=Frontier)
+    quarantined: tuple[FileClosed, ...] = ()
+    counts: Counts = field(default_factory=Counts)
+    batches_closed: int = 0
+    rows_stashed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What the partitions of a source said of how far it is."""
+
+    marks: Mapping[str, int]
+    resolved: frozenset[int]
+    """All times that were said."""
+    partitions: frozenset[str] | None = None
+    """All that there are; `None`: as the configuration says."""
+    open: Mapping[str, Any] = field(default_factory=dict)
+    """What the source has begun and not ended, for the next micro-batch."""
+
+
+class Labels(Protocol):
+    """What snapshots of a source say beside the sink's own keys."""
+
+    def __call__(self, batch: Batch, files: Sequence[FileClosed]) -> Mapping[str, str]: ...
+
+
+def no_labels(batch: Batch, files: Sequence[FileClosed]) -> Mapping[str, str]:  # noqa: ARG001
+    """Of a source that has nothing more to say."""
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """What Spark hands over, and where it stands."""
+
+    frame: DataFrame
+    number: int
+    positions: Mapping[str, Any]
+    quarantine: QuarantinePlan | None = None
+    watermark: int = 0
+    """Spark's own, as it stood when the micro-batch began."""
+    heard: Heard | None = None
+    """What the partitions of the source said, where it has any."""
+    delivered: Mapping[str, str] = field(default_factory=dict)
+    """The last position of each partition after this micro-batch."""
+
+    @property
+    def settled(self) -> bytes | None:
+        """Rows that are in the quarantine since the micro-batch was written before."""
+        return None if self.quarantine is None else self.quarantine.settled
+
+    def has_quarantined(self, report: Report) -> bool:
+        """Whether rows went to quarantine, now or when it was written before."""
+        return bool(report.quarantined) or self.settled is not None
