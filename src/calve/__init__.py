@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from calve.model.errors import (
     AccessDenied,
+    BadColumns,
     BadKey,
     BadName,
     BadPartition,
@@ -36,6 +37,7 @@ from calve.model.errors import (
 
 if TYPE_CHECKING:
     from calve.config.catalog import CatalogConfig
+    from calve.config.columns import SourceColumn, SourceTable
     from calve.config.sink import Delivery, Mode, SinkConfig
     from calve.config.stream import StreamConfig
     from calve.runtime.doctor import Check, Diagnosis, Outcome, doctor
@@ -50,6 +52,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AccessDenied",
+    "BadColumns",
     "BadKey",
     "BadName",
     "BadPartition",
@@ -81,6 +84,8 @@ __all__ = [
     "SinkListener",
     "SinkProgress",
     "SinkState",
+    "SourceColumn",
+    "SourceTable",
     "StoreError",
     "StreamConfig",
     "TableDiffers",
@@ -115,6 +120,8 @@ _LAZY = {
     "SinkConfig": "calve.config.sink",
     "SinkListener": "calve.runtime.spark.progress",
     "SinkProgress": "calve.runtime.spark.progress",
+    "SourceColumn": "calve.config.columns",
+    "SourceTable": "calve.config.columns",
     "StreamConfig": "calve.config.stream",
     "TerminalLine": "calve.runtime.spark.progress",
     "WriteResult": "calve.runtime.result",

@@ -10,7 +10,9 @@ list<T>, map<K,V>, struct<a: T, b: T>`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from calve.config.types import canonical
 from calve.model.columns import RESERVED
@@ -51,6 +53,38 @@ class SourceTable:
                     f"the key names {name!r}, which is not among the columns: {', '.join(names)}",
                     hint="Name columns of the table.",
                 )
+
+    @classmethod
+    def of(cls, columns: object, key: Sequence[str] = ()) -> SourceTable:
+        """From a column list: `"id long primary key, total decimal(10,2) not null"`, a mapping of names to
+        types, or pairs of them."""
+        from calve.config.ddl.lists import read_columns
+
+        found, marked = read_columns(columns)
+        return cls(tuple(found), tuple(key) or marked)
+
+    @classmethod
+    def from_create_table(
+        cls,
+        text: str,
+        *,
+        table: str | None = None,
+        dialect: Literal["cockroachdb", "postgresql"] | None = None,
+        types: Mapping[str, str] | None = None,
+        key: Sequence[str] = (),
+    ) -> SourceTable:
+        """From a CREATE TABLE of CockroachDB or PostgreSQL. `table` names one of several; `dialect` says how
+        wide an INT is (64 bits where nothing is said, which holds both); `types` says what single columns
+        shall be."""
+        from calve.config.ddl.create import read_create_table
+
+        created = read_create_table(text, table, dialect, types or {})
+        named = tuple(key) or created.key
+        columns = [column for column in created.columns if not column.is_virtual or column.name in named]
+        return cls(
+            tuple(SourceColumn(one.name, one.type, one.required or one.name in named) for one in columns),
+            named,
+        )
 
     @property
     def names(self) -> tuple[str, ...]:

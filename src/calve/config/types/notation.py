@@ -4,7 +4,7 @@
 
 Words in any case, spaces anywhere; names of fields keep their case and stand in double quotes or backquotes
 where they are no words. What cannot be read is refused with its place and the nearest right word. Type names
-of databases are not read here (config/sql): in a text of ours, a type has one name.
+of databases are not read here (config/ddl): in a text of ours, a type has one name.
 """
 
 from __future__ import annotations
