@@ -197,15 +197,15 @@ def _samples(messages: DataFrame, feed: Feed) -> dict[str, list[Sample]]:
     rows = (
         messages.where(mine)
         .groupBy("topic", "partition")
-        .agg(F.min_by(message, at).alias("first"), F.max_by(message, at).alias("last"), F.min(at).alias("at"))
+        .agg(F.min_by(message, at).alias("first"), F.max_by(message, at).alias("last"))
         .collect()
     )
     found: dict[str, list[Sample]] = {row["topic"]: [] for row in rows}
     for row in sorted(rows, key=lambda row: (row["topic"], row["partition"])):
-        for one in {row[which]["offset"]: row[which] for which in ("first", "last")}.values():
-            if row["at"] is not None:
-                sample = Sample(row["topic"], row["partition"], one["offset"], one["key"], one["value"])
-                found[row["topic"]].append(sample)
+        looked_at = {one["offset"]: one for one in (row["first"], row["last"]) if one is not None}
+        for one in looked_at.values():
+            sample = Sample(row["topic"], row["partition"], one["offset"], one["key"], one["value"])
+            found[row["topic"]].append(sample)
     return found
 
 

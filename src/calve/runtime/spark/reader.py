@@ -9,6 +9,7 @@ What comes back is a Feed, for `calve.write_stream`. Nothing is read before that
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ from calve.model.errors import ConfigError
 from calve.runtime.spark.feed import Feed
 from calve.runtime.spark.run import OffsetLog
 
-_NEEDED = ("topic", "partition", "offset", "key", "value")
+_CREATE = re.compile(r"\s*(--.*\n\s*|/\*.*?\*/\s*)*create\b", re.IGNORECASE)
 
 
 def read_stream(spark: SparkSession) -> StreamReader:
@@ -160,4 +161,6 @@ def tables_of(declared: object, topics: Sequence[str] | None) -> dict[str, Sourc
 def _table(declared: object) -> SourceTable:
     if isinstance(declared, SourceTable):
         return declared
-    return SourceTable.parse(declared)
+    if isinstance(declared, str) and _CREATE.match(declared):
+        return SourceTable.from_create_table(declared)
+    return SourceTable.of(declared)

@@ -26,6 +26,7 @@ from pyspark.sql import types as T
 
 from calve.config.columns import SourceColumn, SourceTable
 from calve.envelope.base import Sample
+from calve.envelope.cockroachdb.learn import learn
 from calve.envelope.messages import errors, place_of, quoted
 from calve.envelope.values import CORRUPT, Values, hexadecimal, parse, unfit
 from calve.model.columns import ERROR, MARK, OP, PARTITION, TIME
@@ -92,8 +93,13 @@ class CockroachDB:
         return text.contains('"after"') & ~text.rlike('"after": *null')
 
     def learn(self, samples: Sequence[Sample], known: SourceTable | None) -> SourceTable:
-        """Columns that messages show, on top of what was declared."""
-        raise NotImplementedError
+        """Columns that messages show, on top of what is known."""
+        match self.kind:
+            case Kind.WRAPPED:
+                return learn(samples, known, ("after",), None)
+            case Kind.BARE:
+                return learn(samples, known, (), _CRDB)
+        return learn(samples, known, ("payload", "after") if self.payload else ("after",), None)
 
     def decode(self, raw: DataFrame, table: SourceTable) -> DataFrame:
         """The changes and marks in a frame of messages."""

@@ -1,0 +1,127 @@
+"""What messages of a changefeed show of their table, on the driver, from a few of them.
+
+    enriched with schemas    columns, types, which are required; the key by `source.primary_keys`
+    all others               names, and guesses of types from values
+
+A guess says nothing of what was declared. A value that is null guesses text, which holds whatever comes: only
+a few messages are looked at, and a column that is left out would lose the values of all others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from calve.config.columns import SourceColumn, SourceTable
+from calve.config.infer import infer, warn_of_guesses
+from calve.config.merge import merge
+from calve.envelope.base import Sample
+from calve.model.errors import SchemaMismatch
+
+_TYPES = {
+    "int8": "int",
+    "int16": "int",
+    "int32": "int",
+    "int64": "long",
+    "float32": "float",
+    "float64": "double",
+    "boolean": "boolean",
+    "bytes": "binary",
+    "json": "string",
+    "string": "string",
+}
+_NAMED = {"date": "date", "time": "time"}
+_DECIMAL_DIGITS_MAX = 38
+
+
+def learn(
+    samples: Sequence[Sample], known: SourceTable | None, path: tuple[str, ...], meta: str | None
+) -> SourceTable:
+    """The table that samples show: rows are below `path` in a message, without a field `meta`."""
+    found = known
+    for sample, message in _parsed(samples):
+        row = _at(message, path)
+        if not isinstance(row, Mapping):
+            continue
+        row = {name: value for name, value in row.items() if name != meta}
+        shown = _by_schema(message, row, path)
+        if shown is None:
+            key = _at(message, (*path[:-1], "source", "primary_keys")) if path else None
+            shown = infer([{name: "" if value is None else value for name, value in row.items()}])
+            named = tuple(key) if isinstance(key, list) and set(key) <= set(shown.names) else ()
+            shown = SourceTable(shown.columns, named, shown.guessed)
+        found = merge(found, shown, sample.place)
+    if found is None:
+        place = f"topic {samples[0].topic}" if samples else "the feed"
+        raise SchemaMismatch(
+            f"{place}: no message shows the columns of the table, and nobody declared them",
+            hint="Paste its CREATE TABLE, or name its columns: tables='id long primary key, …'.",
+        )
+    if found.guessed and (known is None or found.guessed != known.guessed):
+        warn_of_guesses(found, f"topic {samples[0].topic}" if samples else "the feed")
+    return found
+
+
+def _parsed(samples: Sequence[Sample]) -> Iterator[tuple[Sample, dict[str, Any]]]:
+    """Messages that are JSON objects; the others are found when they are decoded."""
+    for sample in samples:
+        try:
+            message = json.loads(sample.value or b"null")
+        except ValueError:
+            continue
+        if isinstance(message, dict):
+            yield sample, message
+
+
+def _at(message: Any, path: Sequence[str]) -> Any:
+    for name in path:
+        message = message.get(name) if isinstance(message, Mapping) else None
+    return message
+
+
+def _by_schema(
+    message: Mapping[str, Any], row: Mapping[str, Any], path: tuple[str, ...]
+) -> SourceTable | None:
+    """The table by the schema in a message, where it has one."""
+    fields = _at(message, ("schema", "fields"))
+    if not isinstance(fields, list) or path[:1] != ("payload",):
+        return None
+    after: dict[str, Any] = next((one for one in fields if one.get("field") == "after"), {})
+    columns: list[SourceColumn] = []
+    guessed: list[str] = []
+    for field in after.get("fields", ()):
+        name = field["field"]
+        kind, sure = _type(field, row.get(name))
+        columns.append(SourceColumn(name, kind, not field.get("optional", True)))
+        guessed += () if sure else (name,)
+    key = _at(message, ("payload", "source", "primary_keys"))
+    named = tuple(key) if isinstance(key, list) else ()
+    return SourceTable(tuple(columns), named, tuple(guessed)) if columns else None
+
+
+def _type(field: Mapping[str, Any], value: Any) -> tuple[str, bool]:
+    """The type of a field, and whether it is sure."""
+    match field.get("type"), field.get("name"):
+        case _, "decimal":
+            precision, scale = (
+                int(field.get("parameters", {}).get(word, 0)) for word in ("precision", "scale")
+            )
+            if 0 < precision <= _DECIMAL_DIGITS_MAX:
+                return f"decimal({precision},{scale})", True
+            return "string", True  # as many digits as it likes: no decimal of Iceberg's holds all of them
+        case _, "timestamp":
+            # With a zone and without one have one name: the value tells.
+            if isinstance(value, str):
+                return (
+                    "timestamptz" if value.endswith("Z") or value[-6:-5] in ("+", "-") else "timestamp"
+                ), True
+            return "timestamptz", False
+        case "array", _:
+            kind, sure = _type(field.get("items", {}), None)
+            return f"list<{kind}>", sure
+        case _, str(name) if name in _NAMED:
+            return _NAMED[name], True
+        case str(word), _ if word in _TYPES:
+            return _TYPES[word], True
+    return "string", False
