@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tests.support.servers.gcs import GoogleStorage
     from tests.support.servers.hive import Hive
     from tests.support.servers.iceberg_rest import IcebergRest
+    from tests.support.servers.kafka import Kafka
     from tests.support.servers.ministack import Ministack
     from tests.support.servers.moto import Moto
     from tests.support.servers.seaweedfs import SeaweedFS
@@ -148,4 +149,13 @@ def gcs() -> Iterator[GoogleStorage]:
     from tests.support.servers.gcs import GoogleStorage
 
     with GoogleStorage() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[Kafka]:
+    """A broker; each test has topics of its own in it."""
+    from tests.support.servers.kafka import Kafka
+
+    with Kafka() as server:
         yield server

@@ -5,13 +5,12 @@ It asks nobody who they are. Tables go to a local folder, or to S3 by properties
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import ClassVar
 
-from tests.support.servers.process import ROOT, Server, ServerError, ask, free_ports
+from tests.support.servers.java import JARS, jars_of, java
+from tests.support.servers.process import Server, ask, free_ports
 
-_JARS = ROOT / ".jars"
 _LAUNCHER = Path(__file__).with_name("RestServer.java")
 
 
@@ -64,10 +63,7 @@ class IcebergRest(Server):
         file = self.folder / "catalog.properties"
         file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()), encoding="utf-8")
         file.chmod(0o600)
-        java = Path(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else "java"
-        quick = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
-        log = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-        return [str(java), *quick, log, "-cp", class_path(), str(_LAUNCHER), str(self._port), str(file)]
+        return java(_LAUNCHER, str(self._port), file, path=class_path())
 
     def answers(self) -> bool:
         return ask(f"{self.uri}/v1/config").status == 200
@@ -77,8 +73,6 @@ def class_path() -> str:
     """The set `rest` of the jars, SQLite's driver, and Hadoop's client out of PySpark."""
     import pyspark
 
-    sets = [*_JARS.glob("rest/iceberg-core-*.jar"), *_JARS.glob("sqlite-jdbc-*.jar")]
+    sqlite = sorted(JARS.glob("sqlite-jdbc-*.jar"))
     hadoop = sorted(Path(pyspark.__file__).parent.joinpath("jars").glob("hadoop-client-*.jar"))
-    if len(sets) < 2:
-        raise ServerError("the jars of Iceberg's REST server are not there: run `make jars`")
-    return ":".join(map(str, [_JARS / "rest" / "*", sets[-1], *hadoop]))
+    return ":".join([jars_of("rest"), *map(str, [*sqlite, *hadoop])])
