@@ -12,7 +12,7 @@ the parts under way. A store that forbids deletes is not asked for any.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -94,6 +94,31 @@ class ObjectStore:
             )
         with self._errors("delete", location):
             obstore.delete(self.client, self._key(location))
+
+    def list_after(self, folder: str, after: str, page: int) -> Iterator[str]:
+        """Paths below a folder, from behind one of them on, page by page."""
+        prefix = self._prefix(folder)
+        offset = f"{prefix}{after}" if after else None
+        with self._errors("list", f"{folder.rstrip('/')}/*"):
+            for chunk in obstore.list(self.client, prefix or None, offset=offset, chunk_size=page):
+                yield from (meta["path"].removeprefix(prefix) for meta in chunk)
+
+    def entries(self, root: str) -> Callable[[str], list[str]]:
+        """What stands in a folder below `root`; names of folders end with a slash."""
+        prefix = self._prefix(root)
+
+        def entries(folder: str) -> list[str]:
+            with self._errors("list", f"{root.rstrip('/')}/*"):
+                found = obstore.list_with_delimiter(self.client, prefix + folder or None)
+            folders = [f"{path.rstrip('/')}/" for path in found["common_prefixes"]]
+            paths = [*folders, *(meta["path"] for meta in found["objects"])]
+            return [path.removeprefix(prefix + folder) for path in paths]
+
+        return entries
+
+    def _prefix(self, folder: str) -> str:
+        """What keys below a folder begin with."""
+        return self._key(folder.rstrip("/")) + "/" if self.opener.split(folder)[1].strip("/") else ""
 
     def _key(self, location: str) -> str:
         key = self.opener.split(location)[1]
