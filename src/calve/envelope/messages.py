@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from calve.model.columns import ERROR, PLACE, RAW
@@ -11,8 +11,10 @@ _RAW_CHARACTERS = 100_000
 """Of a bad message; what is longer is cut."""
 
 
-def place_of() -> Column:
-    """Where a message stands."""
+def place_of(raw: DataFrame) -> Column:
+    """Where a message stands: as its source says, or by its topic, partition and offset."""
+    if "place" in raw.columns:
+        return F.col("place")
     return F.format_string(
         "topic %s, partition %s, offset %s", F.col("topic"), F.col("partition"), F.col("offset")
     )

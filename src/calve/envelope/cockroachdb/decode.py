@@ -111,9 +111,8 @@ class CockroachDB:
         if self.kind is Kind.BARE:
             _required(table)
         told = raw.select(
-            "topic",
+            place_of(raw).alias("place"),
             "partition",
-            "offset",
             F.col("key").cast("string").alias("key"),
             F.col("value").cast("string").alias("value"),
             parse(F.col("value").cast("string"), self._schema(table)).alias("m"),
@@ -127,9 +126,7 @@ class CockroachDB:
             (hlc(said.resolved) + 1).cast(_HLC).alias(MARK),
             F.col("partition").alias(PARTITION),
             said.error().alias(ERROR),
-            "topic",
-            "partition",
-            "offset",
+            "place",
             "value",
         )
         bad = F.col(ERROR).isNotNull()
@@ -139,7 +136,7 @@ class CockroachDB:
             TIME,
             F.when(~bad, F.col(MARK)).alias(MARK),
             PARTITION,
-            *errors(F.col(ERROR), place_of(), F.col("value")),
+            *errors(F.col(ERROR), F.col("place"), F.col("value")),
         )
 
     def _schema(self, table: SourceTable) -> T.StructType:

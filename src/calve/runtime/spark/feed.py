@@ -53,6 +53,9 @@ class Feed:
     """Whether the text of a message may show columns of its table; cheap, and wrong at times."""
     ignores_columns: bool = False
     """Columns of messages that were not declared are left out, because the user said so."""
+    all_at_once: Callable[[], DataFrame] | None = None
+    """The same messages, for a run that reads what there is and ends: Spark asks a source of ours only once
+    what there is, and a limit of a micro-batch would be the limit of the run."""
     job_id: str | None = None
     """Of a changefeed, for the summaries of snapshots."""
 
@@ -214,7 +217,12 @@ def _together(declared: SourceTable | None, kept: SourceTable) -> SourceTable:
     if declared is None:
         return kept
     others = tuple(column for column in kept.columns if column.name not in declared.names)
-    return replace(declared, columns=(*declared.columns, *others))
+    # A guess may come out otherwise when the first files are others.
+    said = tuple(
+        kept.column(column.name) if column.name in declared.guessed and column.name in kept.names else column
+        for column in declared.columns
+    )
+    return replace(declared, columns=(*said, *others), key=declared.key or kept.key)
 
 
 def _difference(known: SourceTable, shown: SourceTable) -> str:

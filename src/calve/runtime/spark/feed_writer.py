@@ -84,6 +84,8 @@ class FeedWriter(StreamWriter):
         return self._to(dict(names or {}), pattern, joins=new_tables)
 
     def _to(self, names: Mapping[str, str], pattern: str, *, joins: bool) -> StreamingQuery:
+        if self._trigger.get("availableNow") and self._feed.all_at_once is not None:
+            self._frame = self._feed.all_at_once()
         session = dict(self._frame.sparkSession.conf.getAll)
         checkpoint = self._checkpoint(session)
         assert checkpoint is not None

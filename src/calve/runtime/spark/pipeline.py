@@ -161,7 +161,7 @@ class Pipeline:
             self._clock,
             folder=self._folder,
         )
-        self._reporter.begun(run, source, self._clockwork)
+        self._reporter.begun(run, source)
         return run
 
     def change_columns(self, schema: T.StructType, carried: Carried) -> None:

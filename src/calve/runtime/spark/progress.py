@@ -31,7 +31,6 @@ from calve.runtime.clock import Clock
 
 if TYPE_CHECKING:
     # What is told of may need Spark; to hear of it needs none.
-    from calve.runtime.spark.frame import Clockwork
     from calve.runtime.spark.run import Run
     from calve.runtime.spark.stash import Manifest
     from calve.runtime.spark.work import Written
@@ -81,10 +80,11 @@ class SinkProgress:
     @property
     def frontier_at(self) -> datetime | None:
         """The frontier as a point in time, where times are timestamps."""
-        if not self.frontier or not self.source.endswith(_TIMESTAMPS):
+        units = units_a_microsecond(self.source)
+        if not self.frontier or units is None:
             return None
         try:
-            return _1970 + timedelta(microseconds=self.frontier)
+            return _1970 + timedelta(microseconds=self.frontier // units)
         except OverflowError:  # Spark's timestamps go on where Python's end
             return None
 
@@ -165,12 +165,10 @@ class Reporter:
         self._run: Run | None = None
         self._now = self.last
         self._durations: dict[str, float] = {}
-        self._is_timestamp = False
 
-    def begun(self, run: Run, source: str, clockwork: Clockwork | None) -> None:
+    def begun(self, run: Run, source: str) -> None:
         """A run holds the table."""
         self._run = run
-        self._is_timestamp = clockwork is not None and clockwork.is_timestamp
         self._now = replace(self._now, query_id=run.checkpoint, source=source, generation=run.generation)
 
     @contextmanager
@@ -232,8 +230,9 @@ class Reporter:
     def _tell(self) -> None:
         assert self._run is not None
         progress = self._run.target.progress
-        known = self._is_timestamp and progress.frontier > 0  # before the first commit there is no lag
-        lag = self._clock.now_ms() - progress.frontier // 1000 if known else None
+        units = units_a_microsecond(self._now.source)
+        known = units is not None and progress.frontier > 0  # before the first commit there is no lag
+        lag = self._clock.now_ms() - progress.frontier // (1000 * (units or 1)) if known else None
         self.last = replace(
             self._now,
             frontier=progress.frontier,
@@ -252,6 +251,13 @@ class Reporter:
         _log.error("%s", json.dumps(body, sort_keys=True))
         for listener in self._listeners:
             listener.on_stopped(now.table, error)
+
+
+def units_a_microsecond(source: str) -> int | None:
+    """How many units of a source's times are a microsecond; `None` where times are no clock."""
+    if source == "hlc":
+        return 10**13  # nanoseconds, and ten digits behind them
+    return 1 if source.endswith(_TIMESTAMPS) else None
 
 
 def _words(error: Exception) -> str:

@@ -18,10 +18,15 @@ from pyspark.sql import functions as F
 
 from calve.config.columns import SourceTable
 from calve.envelope.base import Envelope
+from calve.envelope.cockroachdb import CockroachDB, CockroachFiles, file_messages
 from calve.envelope.known import envelope_of
 from calve.model.errors import ConfigError
 from calve.runtime.spark.feed import Feed
 from calve.runtime.spark.run import OffsetLog
+from calve.source.cockroachdb.datasource import register as register_cockroachdb
+from calve.source.cockroachdb.infer import infer_tables
+from calve.source.cockroachdb.plan import ReadPlan, make_tables
+from calve.store.access import Access
 
 _CREATE = re.compile(r"\s*(--.*\n\s*|/\*.*?\*/\s*)*create\b", re.IGNORECASE)
 
@@ -61,6 +66,49 @@ class StreamReader:
         }
         frame = self._spark.readStream.format("kafka").options(**said).load()
         return _feed(kafka_messages(frame), envelope, names, tables, kafka_partitions, settings)
+
+    def cockroachdb(
+        self,
+        url: str,
+        topics: str | Sequence[str] | None = None,
+        *,
+        tables: object = None,
+        storage: Mapping[str, str] | None = None,
+        options: Mapping[str, str] | None = None,
+        **settings: Any,
+    ) -> Feed:
+        """The files that a CockroachDB changefeed writes to a bucket or a folder: `s3://bucket/feed`. Without
+        `topics`, all that are there. `tables` declares columns; what is not declared is guessed from the
+        first files, with a warning. `storage` is how the store is reached, as in options.md."""
+        names = (topics,) if isinstance(topics, str) else None if topics is None else tuple(topics)
+        declared = tables_of(tables, names)
+        access = Access.of(storage or {})
+        wanted = None if names is None else frozenset(names)
+        guessed = infer_tables(ReadPlan(url, make_tables(_plain(declared)), wanted, access))
+        known = {**guessed, **declared}
+        columns = {one.topic: one.column for one in make_tables(_plain(known))}
+        said = {
+            "url": url,
+            "topics": ",".join(names or ()),
+            "tables": json.dumps(
+                {topic: {"columns": one[0], "key": one[1]} for topic, one in _plain(known).items()}
+            ),
+            **(options or {}),
+        }
+        form = register_cockroachdb(self._spark, access if storage else None)
+
+        def frame(**more: str) -> DataFrame:
+            return file_messages(self._spark.readStream.format(form).options(**said, **more).load())
+
+        return Feed(
+            frame=frame(),
+            all_at_once=None if "files_max" in said else lambda: frame(files_max="0"),
+            envelope=lambda topic: CockroachFiles(columns.get(topic), known.get(topic)),
+            tables=known,
+            topics=names,
+            tells=CockroachDB().tells,
+            **_settings(settings),
+        )
 
     def messages(
         self,
@@ -123,14 +171,6 @@ def _feed(
     partitions: Callable[[OffsetLog, Sequence[str]], frozenset[str] | None],
     settings: Mapping[str, Any],
 ) -> Feed:
-    known = {"other_columns", "job_id"}
-    if unknown := [name for name in settings if name not in known]:
-        raise ConfigError(
-            f"there is no setting {unknown[0]!r} of a feed", hint=f"There are: {', '.join(sorted(known))}."
-        )
-    other = settings.get("other_columns", "refuse")
-    if other not in ("refuse", "ignore"):
-        raise ConfigError(f"other_columns cannot be {other!r}", hint="Say 'refuse' or 'ignore'.")
     one = envelope_of(envelope) if isinstance(envelope, str) else envelope
     return Feed(
         frame=frame,
@@ -139,9 +179,28 @@ def _feed(
         topics=topics,
         partitions=partitions,
         tells=one.tells,
-        ignores_columns=other == "ignore",
-        job_id=settings.get("job_id"),
+        **_settings(settings),
     )
+
+
+def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    known = {"other_columns", "job_id"}
+    if unknown := [name for name in settings if name not in known]:
+        raise ConfigError(
+            f"there is no setting {unknown[0]!r} of a feed", hint=f"There are: {', '.join(sorted(known))}."
+        )
+    other = settings.get("other_columns", "refuse")
+    if other not in ("refuse", "ignore"):
+        raise ConfigError(f"other_columns cannot be {other!r}", hint="Say 'refuse' or 'ignore'.")
+    return {"ignores_columns": other == "ignore", "job_id": settings.get("job_id")}
+
+
+def _plain(tables: Mapping[str, SourceTable]) -> dict[str, tuple[list[tuple[str, str]], list[str]]]:
+    """Tables as the reader of files takes them."""
+    return {
+        topic: ([(one.name, one.type) for one in table.columns], list(table.key))
+        for topic, table in tables.items()
+    }
 
 
 def tables_of(declared: object, topics: Sequence[str] | None) -> dict[str, SourceTable]:

@@ -43,7 +43,6 @@ from tests.support.sinks import MovableClock
 
 FRONTIER = 1_799_999_990_000_000
 """In microseconds: ten seconds before the clock of the tests."""
-TIMESTAMPS = SimpleNamespace(is_timestamp=True)
 SOURCE = "column ts (timestamp)"
 FULL = SinkProgress(
     "sales.orders", "sales.orders", "a query", 7, FRONTIER, SOURCE, 10_000, 2, 1, 1, 1_234, 5, 6, 7, 8, 3, 2,
@@ -108,7 +107,7 @@ def ready(batch: Batch, *kinds: FileKind) -> Ready:
 def report(reporter: Reporter, clock: MovableClock, run: Any = None) -> None:
     """A micro-batch that brings a batch in, and leaves rows that wait."""
     with reporter.micro_batch(7):
-        reporter.begun(run or FakeRun(), SOURCE, TIMESTAMPS)  # type: ignore[arg-type]
+        reporter.begun(run or FakeRun(), SOURCE)  # type: ignore[arg-type]
         with reporter.timed("write"):
             clock.now += 20
             written = Written(
@@ -175,7 +174,7 @@ def test_a_micro_batch_that_is_skipped_is_told_without_the_counts_of_the_one_bef
 
 def test_the_time_of_a_step_that_is_done_twice_is_added_up(reporter, listener, clock):
     with reporter.micro_batch(0):
-        reporter.begun(FakeRun(), SOURCE, None)
+        reporter.begun(FakeRun(), SOURCE)
         for _ in range(2):
             with reporter.timed("write"):
                 clock.now += 5
@@ -183,14 +182,27 @@ def test_the_time_of_a_step_that_is_done_twice_is_added_up(reporter, listener, c
 
 
 @pytest.mark.parametrize(
-    "run, clockwork", [(FakeRun(frontier=0), TIMESTAMPS), (FakeRun(), None)], ids=["no commit", "numbers"]
+    "run, source",
+    [(FakeRun(frontier=0), SOURCE), (FakeRun(), "column n (bigint)")],
+    ids=["no commit", "numbers"],
+    [(FakeRun(frontier=0), SOURCE), (FakeRun(), "column n (bigint)")],
+    ids=["no commit", "numbers"],
 )
-def test_there_is_no_lag_before_the_first_commit_and_none_of_numbers(
-    reporter, listener, clock, run, clockwork
-):
+def test_there_is_no_lag_before_the_first_commit_and_none_of_numbers(reporter, listener, clock, run, source):
     with reporter.micro_batch(0):
-        reporter.begun(run, SOURCE, clockwork)
+        reporter.begun(run, source)
     assert listener.told[0].lag_ms is None
+
+
+def test_a_time_of_cockroachdb_is_a_point_in_time_and_has_a_lag(reporter, listener, clock):
+    at = clock.now_ms() - 2_500
+    run = FakeRun(frontier=at * 10**16 + 3)
+    with reporter.micro_batch(0):
+        reporter.begun(run, "hlc")
+    told = listener.told[0]
+    assert told.lag_ms == 2_500
+    assert told.frontier_at is not None
+    assert told.frontier_at.timestamp() * 1000 == pytest.approx(at)
 
 
 def test_a_micro_batch_that_fails_is_told_as_a_stop_and_not_as_progress(reporter, listener, clock, caplog):
@@ -315,8 +327,8 @@ def test_a_line_for_people_names_what_is_remarkable():
         (1_000_000, "column lsn (bigint)", None),
         (1_000_000, "micro-batch", None),
         (0, SOURCE, None),
-        (None, SOURCE, None),
-        (2**63 - 1, SOURCE, None),
+        (None, SOURCE),
+        (2**63 - 1, SOURCE),
     ],
 )
 def test_a_frontier_is_a_point_in_time_where_times_are_timestamps(frontier, source, at):

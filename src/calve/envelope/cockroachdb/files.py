@@ -1,0 +1,90 @@
+"""Rows that the reader of a changefeed's files has decoded already, and the few that it could not.
+
+    rows with a struct, marks, errors ─────────────▶ columns ─┐
+    rows as text: another topic, new columns ─▶ wrapped JSON ─┴─▶ changes and marks
+
+Files are read in Arrow, into the columns that were declared when the stream began (source/cockroachdb). What
+has other columns since then comes as text, and is decoded like any message: nothing is lost, and it is slower
+until the stream is started again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from calve.config.columns import SourceTable
+from calve.envelope.base import Sample
+from calve.envelope.cockroachdb.decode import CockroachDB, Kind
+from calve.envelope.messages import errors, quoted
+from calve.envelope.types import spark_type
+from calve.model.columns import MARK, OP, PARTITION, TIME
+
+FEED = "feed"
+"""Who speaks in RESOLVED files: the feed as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class CockroachFiles:
+    """The rows of one topic in the frame of the files."""
+
+    column: str | None
+    """The struct that has them; `None` for a topic that was not declared."""
+    declared: SourceTable | None
+
+    meaning = "hlc"
+    timed = True
+    units_a_second = CockroachDB.units_a_second
+
+    def tells(self, text: Column) -> Column:
+        """Rows that come as text are those that show something new."""
+        return _wrapped().tells(text)
+
+    def learn(self, samples: Sequence[Sample], known: SourceTable | None) -> SourceTable:
+        """What rows that come as text show."""
+        return known if known is not None and not samples else _wrapped().learn(samples, known)
+
+    def decode(self, raw: DataFrame, table: SourceTable) -> DataFrame:
+        """The changes and marks of a topic."""
+        as_text = F.col("value").isNotNull()
+        rest = _wrapped().decode(raw.where(as_text), table)
+        return self._read(raw.where(~as_text), table).unionByName(rest)
+
+    def _read(self, raw: DataFrame, table: SourceTable) -> DataFrame:
+        """What the reader has decoded."""
+        there = () if self.column is None or self.declared is None else self.declared.names
+        columns = []
+        for one in table.columns:
+            kind = spark_type(one.type)
+            value = F.col(f"{self.column}.{quoted(one.name)}") if one.name in there else F.lit(None)
+            columns.append(value.cast(kind).alias(one.name))
+        place = F.format_string("file %s, line %s", F.col("file"), F.col("line"))
+        return raw.select(
+            *columns,
+            F.col("change").alias(OP),
+            F.col("at").alias(TIME),
+            F.col("mark").alias(MARK),
+            F.lit(FEED).alias(PARTITION),
+            *errors(F.col("error"), place, F.col("raw")),
+        )
+
+
+def file_messages(frame: DataFrame) -> DataFrame:
+    """The frame of the files, with the columns that every feed has: a message is a row that comes as text."""
+    text = F.when(F.col("error").isNull(), F.col("raw")).cast("binary")
+    return frame.withColumns(
+        {
+            "partition": F.lit(FEED),
+            "offset": F.col("line"),
+            "key": F.lit(None).cast("binary"),
+            "value": text,
+            "place": F.format_string("file %s, line %s", F.col("file"), F.col("line")),
+        }
+    )
+
+
+def _wrapped() -> CockroachDB:
+    return CockroachDB(Kind.WRAPPED)
