@@ -30,6 +30,7 @@ from calve.runtime.spark.door import StreamWriter
 from calve.runtime.spark.feed import Feed, FeedRun
 from calve.runtime.spark.intervals import parse_interval
 from calve.runtime.spark.labels import labels_of
+from calve.runtime.spark.lakes import parse_name
 from calve.runtime.spark.pipeline import Pipeline
 from calve.runtime.spark.progress import register
 from calve.runtime.spark.said import FrontierSaid
@@ -176,10 +177,10 @@ def _name(topic: str, names: Mapping[str, str], pattern: str) -> str:
     if topic in names:
         return names[topic]
     last = topic.rpartition(".")[2]
-    quoted = {_TABLE: f"`{last}`", _TOPIC: f"`{topic.replace('.', '_')}`"}
-    for word, text in quoted.items():
-        pattern = pattern.replace(word, text)
-    return pattern
+    parts = [
+        part.replace(_TABLE, last).replace(_TOPIC, topic.replace(".", "_")) for part in parse_name(pattern)
+    ]
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def _units(interval: str, envelope: Envelope) -> int:

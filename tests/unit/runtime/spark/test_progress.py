@@ -185,8 +185,6 @@ def test_the_time_of_a_step_that_is_done_twice_is_added_up(reporter, listener, c
     "run, source",
     [(FakeRun(frontier=0), SOURCE), (FakeRun(), "column n (bigint)")],
     ids=["no commit", "numbers"],
-    [(FakeRun(frontier=0), SOURCE), (FakeRun(), "column n (bigint)")],
-    ids=["no commit", "numbers"],
 )
 def test_there_is_no_lag_before_the_first_commit_and_none_of_numbers(reporter, listener, clock, run, source):
     with reporter.micro_batch(0):
@@ -327,8 +325,8 @@ def test_a_line_for_people_names_what_is_remarkable():
         (1_000_000, "column lsn (bigint)", None),
         (1_000_000, "micro-batch", None),
         (0, SOURCE, None),
-        (None, SOURCE),
-        (2**63 - 1, SOURCE),
+        (None, SOURCE, None),
+        (2**63 - 1, SOURCE, None),
     ],
 )
 def test_a_frontier_is_a_point_in_time_where_times_are_timestamps(frontier, source, at):

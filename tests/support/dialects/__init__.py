@@ -1,0 +1,1 @@
+"""Dialects: how the sources write the same changes, for the conformance of envelopes."""
