@@ -29,7 +29,12 @@ class Absent(StrEnum):
     INSERT = "insert"
 
 
-Name = Annotated[str, typer.Argument(metavar="CATALOG.NAMESPACE.TABLE", help="The table that rows go to.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="CATALOG.NAMESPACE.TABLE", help="The table that rows go to, or its iceberg:// URL."
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Sink = Annotated[str | None, typer.Option(help="The stream's writer.id, where several write to the table.")]
 Uri = Annotated[str | None, typer.Option(help="Where the catalog is, if it is not configured.")]

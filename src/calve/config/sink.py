@@ -32,6 +32,7 @@ from calve.config.rules import check_together
 from calve.config.secret import FrozenMap, Secrets, is_secret_name, refuse_secrets
 from calve.config.settings import Settings
 from calve.config.units import parse_property, parse_text
+from calve.config.url import url_options
 from calve.model.errors import ConfigError
 from calve.model.layout import PartitionField, SortField
 from calve.model.progress import check_sink_id, default_sink_id
@@ -212,6 +213,11 @@ class SinkConfig(Settings):
     def from_options(cls, options: Mapping[str, object]) -> Self:
         """A sink by option names: `{'namespace': 'dev', 'table.name': 'orders', 'write.mode': 'append'}`."""
         return cls(**read_options(options))
+
+    @classmethod
+    def from_url(cls, url: str) -> Self:
+        """A sink by its URL: `iceberg://host:8181/sales/orders?warehouse=…&equality_delete_by=id`."""
+        return cls.from_options(url_options(url))
 
     @property
     def identifier(self) -> tuple[str, ...]:

@@ -95,7 +95,7 @@ class Diagnosis:
 
 
 def doctor(
-    connection: CatalogConfig | SinkConfig | Mapping[str, object], *, namespace: str | None = None
+    connection: CatalogConfig | SinkConfig | Mapping[str, object] | str, *, namespace: str | None = None
 ) -> Diagnosis:
     """Try all that a sink needs of a catalog and its store. `namespace` is one that is there already, for
     logins that may not create any. Nothing is raised for what is found: it stands in the diagnosis."""
@@ -103,11 +103,13 @@ def doctor(
     return _Visit(config, namespace).run()
 
 
-def _catalog(connection: CatalogConfig | SinkConfig | Mapping[str, object]) -> CatalogConfig:
+def _catalog(connection: CatalogConfig | SinkConfig | Mapping[str, object] | str) -> CatalogConfig:
     if isinstance(connection, CatalogConfig):
         return connection
     if isinstance(connection, SinkConfig):
         return connection.catalog
+    if isinstance(connection, str):
+        return SinkConfig.from_url(connection).catalog
     return SinkConfig.from_options({"namespace": "ns", "table.name": "t", **connection}).catalog
 
 

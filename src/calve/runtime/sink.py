@@ -68,7 +68,7 @@ class IcebergSink:
         if not isinstance(config, SinkConfig):
             raise ConfigError(
                 f"a sink is made of a SinkConfig, not of a {type(config).__name__}",
-                hint="Use IcebergSink.from_options({...}) for a mapping of options.",
+                hint="Use IcebergSink.from_options({...}) for a mapping of options, from_url for a URL.",
             )
         self.config = config
         self._clock = clock or SystemClock()
@@ -87,6 +87,11 @@ class IcebergSink:
                 hint="For example {'namespace': 'shop', 'table.name': 'orders'}.",
             )
         return cls(SinkConfig.from_options(options))
+
+    @classmethod
+    def from_url(cls, url: str) -> Self:
+        """A sink by its URL: `iceberg://host:8181/sales/orders?warehouse=…&equality_delete_by=id`."""
+        return cls(SinkConfig.from_url(url))
 
     def __enter__(self) -> Self:
         return self if self._life.state is State.OPEN else self.open()

@@ -66,7 +66,7 @@ class Cockroach:
         return [
             (
                 json.dumps({"payload": key, "schema": {}}),
-                json.dumps({"payload": body, "schema": self._schema()}),
+                _json({"payload": body, "schema": self._schema()}),
             )
         ]
 

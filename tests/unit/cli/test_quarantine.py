@@ -76,3 +76,15 @@ def test_neither_list_nor_replay_needs_spark(stream):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_table_is_named_by_a_url(stream):
+    said = stream.said
+    url = f"iceberg:///ns/t?catalog.name=lake&catalog.uri={said['uri']}&warehouse={said['warehouse']}"
+    done = CliRunner().invoke(app, ["quarantine", "list", "--json", url])
+    assert done.exit_code == 0, done.output
+    assert len(json.loads(done.stdout)["rows"]) == 3
+    assert "nobody" in CliRunner().invoke(app, ["quarantine", "list", f"{url}&writer.id=nobody"]).output
+    other = CliRunner().invoke(app, ["quarantine", "list", f"{url}&warehous=x"])
+    assert other.exit_code == 1
+    assert "'warehouse'" in other.output

@@ -18,7 +18,8 @@ _HEAD = """\
 
 Made by `python -m calve.config.options`; a test keeps it up to date. `IcebergSink.from_options({...})`,
 `calve.write_stream(…).option(name, value)` and `CREATE SINK TABLE … WITH (…)` take these names, `SinkConfig`
-the names of the second column. An unknown option is refused, with the nearest right one.
+the names of the second column, an `iceberg://` URL either ([catalogs.md](catalogs.md)). An unknown option is
+refused, with the nearest right one.
 
 | option | in Python | takes | default | meaning |
 |---|---|---|---|---|

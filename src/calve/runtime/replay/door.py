@@ -16,6 +16,7 @@ from typing import Any
 from pyiceberg.catalog import Catalog
 
 from calve.config.sink import SinkConfig
+from calve.config.url import is_sink_url, url_options
 from calve.model.errors import ConfigError, TableMissing
 from calve.runtime.clock import SystemClock
 from calve.runtime.replay.candidates import Fix, Mended
@@ -41,7 +42,7 @@ def list_quarantine(
     it is not configured: `{"type": "sql", "uri": …, "warehouse": …}`.
     """
     with _opened(table, catalog) as (config, lake):
-        found = _with_sink(config, lake, sink)
+        found = _with_sink(config, lake, sink or _writer_of(table))
         if found is None:
             return ()
         target = read_base(load(lake, found.identifier))
@@ -67,7 +68,7 @@ def replay_quarantine(
     if absent not in _ABSENT:
         raise ConfigError(f"absent cannot be {absent!r}", hint=f"It is one of: {', '.join(_ABSENT)}.")
     with _opened(table, catalog) as (config, lake):
-        found = _with_sink(config, lake, sink)
+        found = _with_sink(config, lake, sink or _writer_of(table))
         if found is None:
             return Replayed(config.table_name, None, 0, 0, ())
         how = How(newest=newest, insert_absent=absent == "insert")
@@ -83,6 +84,12 @@ def _opened(table: str, said: Mapping[str, Any] | None) -> Iterator[tuple[SinkCo
         yield config, catalog
     finally:
         catalog.close()
+
+
+def _writer_of(table: str) -> str | None:
+    """The writer.id that a URL names."""
+    named = url_options(table).get("writer.id") if is_sink_url(table) else None
+    return None if named is None else str(named)
 
 
 def _with_sink(config: SinkConfig, catalog: Catalog, said: str | None) -> SinkConfig | None:

@@ -166,6 +166,7 @@ class Builder:
     def _asked(self, table: str) -> Asked:
         """What was asked for, checked as far as it can be without the catalog."""
         session = dict(self._frame.sparkSession.conf.getAll)
+        self._said.take_url(table)
         lake = self._said.lake(table, session)
         incoming = arrow_schema(self._frame.schema)
         config = self._said.config(lake, self._checkpoint(session), incoming)

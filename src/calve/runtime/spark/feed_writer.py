@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
+from urllib.parse import quote
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
@@ -22,6 +23,7 @@ from calve.config.columns import SourceTable
 from calve.config.names import check_table
 from calve.config.sink import Mode
 from calve.config.stream import FrontierKind, StreamConfig
+from calve.config.url import is_sink_url
 from calve.envelope.base import Envelope
 from calve.model.columns import MARK, OP, ORDER, PARTITION, POSITION, TIME
 from calve.model.errors import BadKey, ConfigError
@@ -90,6 +92,7 @@ class FeedWriter(StreamWriter):
         session = dict(self._frame.sparkSession.conf.getAll)
         checkpoint = self._checkpoint(session)
         assert checkpoint is not None
+        self._said.take_url(pattern)
         self._check_said()
         # What can be refused before the first message: the catalog, the options and the names that are known.
         first = next(iter(self._feed.topics or ()), "topic")
@@ -176,10 +179,16 @@ def _name(topic: str, names: Mapping[str, str], pattern: str) -> str:
     """The table of a topic."""
     if topic in names:
         return names[topic]
-    last = topic.rpartition(".")[2]
-    parts = [
-        part.replace(_TABLE, last).replace(_TOPIC, topic.replace(".", "_")) for part in parse_name(pattern)
-    ]
+    words = {_TABLE: topic.rpartition(".")[2], _TOPIC: topic.replace(".", "_")}
+
+    def filled(text: str, written: Callable[[str], str]) -> str:
+        for word, name in words.items():
+            text = text.replace(word, written(name))
+        return text
+
+    if is_sink_url(pattern):
+        return filled(pattern, lambda name: quote(name, safe=""))
+    parts = [filled(part, str) for part in parse_name(pattern)]
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 

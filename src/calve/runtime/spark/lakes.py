@@ -1,5 +1,6 @@
 """Lakes: where the catalog of a table is configured. It is found where its user already has it.
 
+    iceberg://…       ─▶ what the URL says, and nothing else
     lake.sales.orders ─▶ 1. what was said of `lake` in the call
                          2. PyIceberg's configuration: .pyiceberg.yaml, PYICEBERG_CATALOG__LAKE__…
                          3. the session's spark.sql.catalog.lake.*, as Iceberg's Spark runtime spells it
@@ -25,7 +26,10 @@ import strictyaml  # type: ignore[import-untyped]
 from pyiceberg.utils.config import Config
 
 from calve.config.catalog import CatalogConfig
+from calve.config.options.read import read_options
+from calve.config.sink import SinkConfig
 from calve.config.units import nearest
+from calve.config.url import is_sink_url, url_options
 from calve.model.errors import BadName, ConfigError
 from calve.runtime.spark.translate import Description, from_spark
 
@@ -57,12 +61,27 @@ class Lake:
 def find_lake(name: str, said: Mapping[str, Any], session: Mapping[str, str]) -> Lake:
     """The lake of a table. `said` are the arguments of a CatalogConfig that the call gave, `session` is all
     that the Spark session is configured with."""
+    if is_sink_url(name):
+        return _by_url(name, said)
     parts = parse_name(name)
     places = _Places(session)
     catalog = _catalog_name(name, parts, said.get("name"), places)
     inside = parts if len(parts) == 2 else parts[1:]
     found = _find(catalog, {key: value for key, value in said.items() if key != "name"}, places, name)
     return Lake(found.catalog, inside[:-1], inside[-1], found.table_defaults, found.table_overrides)
+
+
+def _by_url(url: str, said: Mapping[str, Any]) -> Lake:
+    if said:
+        raise ConfigError(
+            "the table is named by an iceberg:// URL, and the catalog is described beside it",
+            hint="A URL says where its catalog is: leave .catalog() and the 'catalog.…' options out.",
+        )
+    asked = read_options(url_options(url))
+    config = SinkConfig(
+        namespace=asked["namespace"], table=asked["table"], catalog=asked.get("catalog", CatalogConfig())
+    )
+    return Lake(config.catalog, config.namespace, config.table)
 
 
 def parse_name(name: object) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
     .mode(…) .key(…) … ─┐
     .option(name, …) ───┼─▶ Said ──table's name, session, columns──▶ StreamConfig
-    .catalog(…) ────────┘
+    .catalog(…) ────────┤
+    iceberg://…?… ──────┘
 
 Methods and options are two ways to say the same settings. A method that is called twice means its last call.
 A method and an option that say different things are a contradiction, and are refused: nobody can know which
@@ -23,6 +24,7 @@ from calve.config.options.read import read_options
 from calve.config.sink import SinkConfig
 from calve.config.stream import BadRows, FrontierKind, StreamConfig
 from calve.config.units import nearest
+from calve.config.url import is_sink_url, url_options
 from calve.model.errors import ConfigError, UnknownOption
 from calve.runtime.spark.intervals import units_of
 from calve.runtime.spark.lakes import Lake, find_lake
@@ -93,6 +95,18 @@ class Said:
         asked: dict[Any, object] = {**_TABLE, name: value}
         read_options(asked)
         self.by_option[str(name)] = value
+
+    def take_url(self, table: str) -> None:
+        """What an iceberg:// URL says of the sink, as if it were said by options. What it says of the catalog
+        goes with the table's name."""
+        if not is_sink_url(table):
+            return
+        for name, value in url_options(table).items():
+            if name in _TABLE or name == "warehouse" or name.startswith(("catalog.", "storage.")):
+                continue
+            if _plain(self.by_option.get(name, value)) != _plain(value):
+                raise _contradiction(f"the URL and the option {name!r} say different things")
+            self.by_option[name] = value
 
     def lake(self, table: str, session: Mapping[str, str]) -> Lake:
         """Where the table is."""

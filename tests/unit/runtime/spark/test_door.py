@@ -447,3 +447,40 @@ def test_without_spark_the_door_says_what_to_install():
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert "calve[spark]" in run.stdout
+
+
+def test_a_url_names_the_table_its_catalog_and_all_else():
+    url = (
+        "iceberg://localhost:8181/sales/orders?warehouse=w&mode=upsert&equality_delete_by=id&sequence_by=lsn"
+    )
+    config = asked(stream(), url).sink
+    assert config.identifier == ("sales", "orders")
+    assert (config.mode, config.key, config.sequence_by) == (Mode.UPSERT, ("id",), ("lsn",))
+    assert config.catalog.reveal() == {"uri": "http://localhost:8181", "warehouse": "w"}
+    assert asked(stream().mode("upsert").key("id").sequence_by("lsn"), url).sink == config
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        lambda one: one.mode("append"),
+        lambda one: one.option("write.mode", "append"),
+        lambda one: one.option("catalog.uri", f"http://{CANARY}"),
+        lambda one: one.catalog("lake", type="rest", uri=f"http://{CANARY}"),
+    ],
+    ids=["method", "option", "catalog option", "catalog"],
+)
+def test_a_url_and_a_word_that_says_another_thing_are_a_contradiction(said):
+    with pytest.raises(ConfigError) as caught:
+        asked(said(stream()), "iceberg://localhost:8181/sales/orders?mode=upsert&key=id")
+    assert CANARY not in str(caught.value)
+
+
+def test_a_pattern_of_tables_may_be_a_url():
+    from calve.runtime.spark.feed_writer import _name
+
+    assert (
+        _name("shop.a b", {}, "iceberg://h/sales/{table}?mode=upsert")
+        == "iceberg://h/sales/a%20b?mode=upsert"
+    )
+    assert _name("shop.a b", {}, "lake.sales.{table}") == "lake.sales.`a b`"

@@ -256,3 +256,19 @@ def test_what_was_said_wrongly_is_refused_with_its_place():
     with pytest.raises(ConfigError, match=r"^\.catalog\('lake'\): ") as refused:
         find_lake("lake.s.o", {"name": "lake", "type": "rest", "uri": f"ftp://me:{CANARY}@h"}, {})
     assert CANARY not in str(refused.value)
+
+
+# ---------------------------------------------------------------- URLs
+
+
+def test_a_url_says_where_its_catalog_is_whatever_is_configured(folder):
+    yaml(folder, "catalog:\n  lake:\n    uri: http://other:8181\n")
+    lake = find_lake("iceberg://localhost:8181/sales.emea/orders?warehouse=w&mode=upsert&key=id", {}, JDBC)
+    assert (lake.namespace, lake.table) == (("sales", "emea"), "orders")
+    assert lake.catalog.type == CatalogType.REST
+    assert lake.catalog.reveal() == {"uri": "http://localhost:8181", "warehouse": "w"}
+
+
+def test_a_url_and_a_catalog_beside_it_are_a_contradiction():
+    with pytest.raises(ConfigError, match="described beside it"):
+        find_lake("iceberg://localhost:8181/sales/orders", {"type": "rest", "uri": f"http://{CANARY}"}, {})
