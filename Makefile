@@ -12,6 +12,7 @@
 #
 # Knobs: PYTEST_ARGS='-k commit -x'   more words for pytest
 #        JOBS=4                       test processes of the group that runs in parallel (2)
+#        LANES=1                      one group of `make test` after the other, printed as it goes (2 at a time)
 #        SEEDS=100000                 seeds of the soak
 #        SECONDS=600 SEED=7           of the nemesis and of the faults
 #        NEMESIS_ARGS='--lake rest'   and more of the nemesis; FAULTS_ARGS='--server seaweedfs' of the faults

@@ -29,6 +29,13 @@ settings.register_profile("calve", deadline=None, print_blob=True)
 settings.load_profile("calve")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Py4J leaves its sockets to the collector: thousands of lines that would hide all others."""
+    for item in items:
+        if item.get_closest_marker("spark") is not None:
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))
+
+
 @pytest.fixture(scope="session")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     """One catalog and warehouse for a process; each test has tables of its own in it."""

@@ -36,10 +36,14 @@ ROWS = 1_500
 class Trouble:
     """Something that is done a given time after certain commits were sent."""
 
-    def __init__(self, at_ms: Mapping[int, float], act: Callable[[], None]) -> None:
-        """`at_ms`: by the number of the commit, how many milliseconds after it."""
+    def __init__(
+        self, at_ms: Mapping[int, float], act: Callable[[], None], first: Callable[[], object] | None = None
+    ) -> None:
+        """`at_ms`: by the number of the commit, how many milliseconds after it. `first`: what is done before
+        the commit is let through."""
         self._at_ms = dict(at_ms)
         self._act = act
+        self._first = first
         self._lock = threading.Lock()
         self.done = 0
 
@@ -49,6 +53,8 @@ class Trouble:
     def _before(self, request: Request) -> None:
         delay_ms = self._at_ms.pop(request.nth, None) if request.kind is Kind.COMMIT else None
         if delay_ms is not None:
+            if self._first is not None:
+                self._first()
             threading.Thread(target=self._do, args=(delay_ms,), daemon=True).start()
 
     def _do(self, delay_ms: float) -> None:
@@ -150,13 +156,9 @@ class CrampedSeaweedFS(SeaweedFS):
 def test_a_store_whose_disk_is_full_fails_cleanly_and_goes_on_when_there_is_room() -> None:
     """Case 35."""
     store = CrampedSeaweedFS()
-
-    def full_for_a_while() -> None:
-        store.disk.fill()
-        time.sleep(1.5)
-        store.disk.free()
-
-    trouble = Trouble({7: 0.0}, full_for_a_while)
+    # Full before the commit goes on to the catalog, whose metadata then has no room: somebody notices,
+    # however busy the machine is.
+    trouble = Trouble({7: 3_000}, lambda: store.disk.free(), first=lambda: store.disk.fill())
     with store.disk, store, BucketServer.catalog_of(store) as catalog:
         conditions = Conditions(
             Scripted(), timeout_ms=3_000, expected=(StoreError,), inserts=False, meanwhile=trouble.watch

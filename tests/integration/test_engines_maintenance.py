@@ -25,7 +25,7 @@ from tests.support.scene import Scene, call
 from tests.support.variants import GLOBAL, ON_MAIN, SCOPED, UNPARTITIONED
 from tests.support.workload import Variant
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")]
+pytestmark = pytest.mark.spark
 
 SHAPES = (UNPARTITIONED, SCOPED, GLOBAL, ON_MAIN)
 DAY_SECONDS = 24 * 3600

@@ -18,7 +18,7 @@ from tests.support.scene import Scene, call
 from tests.support.variants import GLOBAL, SCOPED, UNPARTITIONED
 from tests.support.workload import Column, Values
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")]
+pytestmark = pytest.mark.spark
 
 SHAPES = (UNPARTITIONED, SCOPED, GLOBAL)
 

@@ -18,7 +18,7 @@ from tests.nemesis.nemesis import Nemesis, Plan, report
 from tests.nemesis.processes import session_of
 from tests.support.cluster import standalone_cluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")]
+pytestmark = pytest.mark.spark
 
 SEED = 11
 

@@ -23,7 +23,7 @@ from tests.nemesis.stories import STORIES, Story
 from tests.support.cluster import standalone_cluster
 from tests.support.servers.seaweedfs import SeaweedFS
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")]
+pytestmark = pytest.mark.spark
 
 SEED = 11
 

@@ -15,7 +15,7 @@ from calve.model.errors import BadKey, BadName, BadRow, CalveError, ConfigError,
 from tests.support.lake import NAMESPACE, Lake
 from tests.support.spark import has_iceberg
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")]
+pytestmark = pytest.mark.spark
 
 ORDERS = "id long, name string, lsn long, ts timestamp, _op string"
 ROWS = [

@@ -19,7 +19,7 @@ from calve.runtime.coordinator import Coordinator
 from tests.support.flow import Flow, Log
 from tests.support.lake import NAMESPACE, Lake
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")]
+pytestmark = pytest.mark.spark
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string()), ("lsn", pa.int64()), ("_op", pa.string())])
 UPSERT = {"mode": "upsert", "key": ("id",), "sequence_by": ("lsn",), "op_column": "_op"}
