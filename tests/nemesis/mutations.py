@@ -19,6 +19,7 @@ from calve.protocol.frontier import Frontier
 from calve.protocol.replay import CHECKPOINT, NUMBER, base_of
 from calve.runtime import claim, coordinator
 from calve.runtime.spark import batches, frame, pipeline, slots, target
+from calve.runtime.spark.ahead import Ahead
 from calve.runtime.spark.batches import Timed
 from calve.runtime.spark.pipeline import Pipeline
 from calve.runtime.spark.stash import Stash
@@ -143,12 +144,17 @@ def a_number_tells_what_is_in_quarantine(patch: pytest.MonkeyPatch) -> None:
     """Rows that do not fit are taken for known, because the number of their micro-batch is."""
     real: Any = getattr(pipeline, "quarantine_plan")  # noqa: B009 - the module's own name for it
 
-    def known(kept: Holding, target: Holding, config: Any, where: Any) -> Any:
+    def known(kept: Holding, target: Holding, config: Any, where: Any, settled: Any) -> Any:
         upper = base_of(kept.progress, where[CHECKPOINT]) + where[NUMBER] + 1
         batch = Batch(min(kept.progress.frontier, upper - 1), upper)
-        return replace(real(kept, target, config, where), batch=batch)
+        return replace(real(kept, target, config, where, settled), batch=batch)
 
     patch.setattr(pipeline, "quarantine_plan", known)
+
+
+def what_the_quarantine_has_is_not_looked_up(patch: pytest.MonkeyPatch) -> None:
+    """Rows that come again are taken for new ones, as far as their times do not tell."""
+    patch.setattr(pipeline, "look_ahead", lambda *_: Ahead())
 
 
 # -------------------------------------------------------------------- the stash
@@ -156,7 +162,7 @@ def a_number_tells_what_is_in_quarantine(patch: pytest.MonkeyPatch) -> None:
 
 def the_stash_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     """Rows that wait are not written down."""
-    patch.setattr(Timed, "_stashed", lambda *_: (None, []))
+    patch.setattr(Timed, "_stashed", lambda *_: None)
 
 
 def segments_are_deleted_too_early(patch: pytest.MonkeyPatch) -> None:
@@ -320,6 +326,10 @@ MUTATIONS = (
     Mutation(the_committed_frontier_is_ignored, stories.replays_below_a_mark),
     Mutation(an_attempt_counts_for_any_rows, stories.planned_again_with_more_rows),
     Mutation(a_number_tells_what_is_in_quarantine, stories.rows_that_do_not_fit_under_an_old_checkpoint),
+    Mutation(
+        what_the_quarantine_has_is_not_looked_up,
+        stories.rows_that_do_not_fit_and_lie_ahead_under_an_old_checkpoint,
+    ),
     Mutation(the_stash_is_forgotten, stories.crashes_around_a_commit, daily=True),
     Mutation(segments_are_deleted_too_early, stories.crashes_around_a_commit),
     Mutation(no_manifest_is_kept, stories.crashes_around_a_commit),

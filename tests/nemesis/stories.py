@@ -291,4 +291,5 @@ STORIES = (
     Story("append-interval", files_of_open_batches),
     Story("upsert-quarantine", rows_that_do_not_fit),
     Story("upsert-quarantine", rows_that_do_not_fit_under_an_old_checkpoint),
+    Story("upsert-quarantine", rows_that_do_not_fit_and_lie_ahead_under_an_old_checkpoint),
 )

@@ -15,11 +15,7 @@ from tests.nemesis.checker import Violation
 from tests.nemesis.kinds import KINDS
 from tests.nemesis.mutations import MUTATIONS, Mutation
 from tests.nemesis.stage import Stage
-from tests.nemesis.stories import (
-    STORIES,
-    Story,
-    rows_that_do_not_fit_and_lie_ahead_under_an_old_checkpoint,
-)
+from tests.nemesis.stories import STORIES, Story
 
 pytestmark = [
     pytest.mark.spark,
@@ -50,15 +46,6 @@ def test_a_story_ends_well_on_code_that_keeps_its_promises(
     story: Story, spark: Any, duck: Any, tmp_path: Path
 ) -> None:
     story.tell(Stage(spark, duck, tmp_path, KINDS[story.kind]))
-
-
-@pytest.mark.nightly
-@pytest.mark.xfail(raises=Violation, strict=True, reason="such a row is in the quarantine twice")
-def test_rows_that_do_not_fit_and_lie_ahead_are_in_quarantine_once_under_an_old_checkpoint(
-    spark: Any, duck: Any, tmp_path: Path
-) -> None:
-    stage = Stage(spark, duck, tmp_path, KINDS["upsert-quarantine"])
-    rows_that_do_not_fit_and_lie_ahead_under_an_old_checkpoint(stage)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@
     file         a FileClosed of the table
     quarantined  a FileClosed of the quarantine
     tied         changes that nothing decides between, by key and sequence: the job runs again without them
+    settled      how many rows came that are in the quarantine already, by their kind
     refused      the place of a row that does not fit, and what to do: the job is given up
     counts       what became of the rows
 
@@ -14,8 +15,9 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
 
 import pyarrow as pa
 
@@ -37,8 +39,8 @@ class Counts:
     quarantined: int = 0
 
     def add(self, other: Counts) -> None:
-        for field in fields(self):
-            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,13 @@ class Report:
     tied: pa.Table | None = None
     """Changes that nothing decides between, by key and sequence. Then there are no files: the job runs again,
     and these go to quarantine as they come."""
+    settled: Mapping[int, int] = field(default_factory=dict)
+    """By kind (settled.py), how many rows were left out because the quarantine has them."""
+
+    @property
+    def has_quarantined(self) -> bool:
+        """Whether rows that do not fit came, which went to quarantine now or before."""
+        return bool(self.quarantined or self.settled)
 
     def to_rows(self) -> Iterable[pa.RecordBatch]:
         """The messages of one task."""
@@ -59,6 +68,8 @@ class Report:
         rows += [("quarantined", file.to_json()) for file in self.quarantined]
         if self.tied is not None:
             rows.append(("tied", base64.b64encode(to_stream(self.tied)).decode()))
+        if self.settled:
+            rows.append(("settled", json.dumps(list(self.settled.items()))))
         if self.refused is not None:
             rows.append(("refused", json.dumps({"message": self.refused.message, "hint": self.refused.hint})))
         rows.append(("counts", json.dumps(asdict(self.counts))))
@@ -69,6 +80,7 @@ class Report:
     def of(cls, rows: Iterable[tuple[str, str]]) -> Report:
         """What all tasks said."""
         files, quarantined, tied, counts, refused = [], [], [], Counts(), None
+        settled: Counter[int] = Counter()
         for kind, body in rows:
             try:
                 match kind:
@@ -78,6 +90,8 @@ class Report:
                         quarantined.append(FileClosed.from_json(body))
                     case "tied":
                         tied.append(from_stream(base64.b64decode(body)))
+                    case "settled":
+                        settled.update(dict(json.loads(body)))
                     case "refused":
                         said = json.loads(body)
                         refused = refused or BadRow(said["message"], hint=said["hint"])
@@ -91,4 +105,4 @@ class Report:
                     hint="Executors run another release of calve than the driver: install the same one.",
                 ) from error
         ties = pa.concat_tables(tied) if tied else None
-        return cls(tuple(files), tuple(quarantined), counts, refused, ties)
+        return cls(tuple(files), tuple(quarantined), counts, refused, ties, dict(settled))

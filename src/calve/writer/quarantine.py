@@ -75,7 +75,7 @@ class QuarantinePlan:
     """A task."""
     origin: Origin
     settled: bytes | None = None
-    """The rows of this micro-batch that are in the quarantine since it was written before (settled.py)."""
+    """Rows that are in the quarantine since they came before, and may come again (settled.py)."""
 
 
 class Quarantine:

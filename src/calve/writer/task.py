@@ -142,7 +142,8 @@ class Task:
             message = f"micro-batch {self._plan.micro_batch}: {refused.message}"
             return Report((), (), self._counts, BadRow(message, hint=refused.hint))
         self._counts.quarantined = self._bad.rows
-        return Report(tuple(self._files), tuple(quarantined), self._counts)
+        come = {} if self._settled is None else dict(self._settled.come)
+        return Report(tuple(self._files), tuple(quarantined), self._counts, settled=come)
 
     def discard(self) -> None:
         """Give up what is open; after `run` there is nothing."""
@@ -151,7 +152,7 @@ class Task:
 
     def _unsettled(self, rows: pa.Table, settled: Settled) -> pa.Table:
         """Without what is in the quarantine already: replays, but what came too late is late again."""
-        known, line, late = settled.among(rows), self._plan.times, 0
+        known, line, late = settled.take(rows), self._plan.times, 0
         if line is not None and line.estimated:
             times = rows[TIME_COLUMN].filter(known)
             late = pc.sum(pc.and_not(_before(times, line.closed), _before(times, 0))).as_py() or 0

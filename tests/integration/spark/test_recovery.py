@@ -6,6 +6,7 @@ it. The truth is computed from the rows in plain Python, and every snapshot is c
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -768,6 +769,62 @@ def test_case_12_a_quarantine_that_was_not_written_since_does_not_hold_a_new_che
     one.put(change(4, "d", 30))
     one.run()
     assert one.shown()[-1].upper == 28
+
+
+@pytest.mark.parametrize("files, then", [(1, 10), (3, 1)], ids=["in one", "one by one"])
+def test_case_13_rows_that_the_quarantine_has_are_there_once_however_micro_batches_are_cut_anew(
+    flow: MakeFlow, files: int, then: int, duckdb: DuckReader
+) -> None:
+    """P8: rows ahead of the table's frontier, without a time, and too late; once and twice. An equal row more
+    than there were is new."""
+    one = flow(**MAXIMUM, on_bad_row="quarantine")
+    one.put(change(1, "a", 10))
+    one.run()
+    one.back_up()
+    ahead, never, late = change(None, "ahead", 90), change(2, "never", None), change(2, "late", 3)
+    one.put(change(2, "b", 12), ahead)
+    one.put(change(3, "c", 14), never, late)
+    one.put(change(4, "d", 16), never, change(5, "x", 40, "bogus"))
+    one.run(files=files)
+    kept = quarantined(one)
+    assert len(kept) == 5
+    one.restore()
+    one.run(files=then, micro_batches=2)
+    one.put(change(6, "e", 50), never, change(None, "more", 91))
+    one.run(files=then)
+    assert {row["id"] for row in kept} < {row["id"] for row in quarantined(one)}
+    assert sorted(row["row"] for row in quarantined(one)) == sorted(
+        [*(row["row"] for row in kept), *(json.dumps(row) for row in (never, change(None, "more", 91)))]
+    )
+    manifest = json.loads(max(one.stash_texts().items())[1])
+    assert manifest["ahead"] == []
+    bad = [row for row in (row for rows in one.sent for row in rows) if row["_op"] == "bogus"]
+    one.check(duckdb, without=[ahead, never, late, *bad, one.sent[-1][2]])
+
+
+def test_p8_an_append_that_is_planned_anew_has_its_bad_rows_once_and_new_ones_beside(
+    flow: MakeFlow, duckdb: DuckReader
+) -> None:
+    """Without a time and a key only the count tells, also where equal rows are in several tasks."""
+    one = flow(APPEND, SCHEMA.remove(3), on_bad_row="quarantine")
+    make(one, v_required=True)
+    one.put({"id": 1, "v": "a", "lsn": 1})
+    one.run()
+    one.back_up()
+    old, new, newer = ({"id": 2, "v": None, "lsn": 2} for _ in range(3))
+    one.put(old)
+    with pytest.raises(Crash):
+        one.run(crash_at="target: commit")
+    before = quarantined(one)
+    one.restore()
+    one.put(new, {"id": 3, "v": "c", "lsn": 3})
+    one.put(newer)
+    (told,) = one.run(files=10)
+    assert (told.rows_replayed, told.rows_quarantined) == (1, 2)
+    kept = quarantined(one)
+    assert (len(before), len(kept)) == (1, 3)
+    assert before[0] in kept
+    assert seen(one, duckdb) == [(1, "a"), (3, "c")]
 
 
 def test_p8_more_bad_rows_in_a_micro_batch_than_allowed_stop_the_query(flow: MakeFlow) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -32,7 +33,7 @@ from calve.writer.messages import Counts, Report
 from calve.writer.plan import DeleteScope, WritePlan
 from calve.writer.quarantine import SCHEMA as QUARANTINE_SCHEMA
 from calve.writer.quarantine import Origin, QuarantinePlan, from_stream, to_stream
-from calve.writer.settled import Settled, settled_stream
+from calve.writer.settled import Settled, settled_stream, too_many
 from calve.writer.task import Slot, Task, TaskPlan, TimeLine, run_task
 
 HLC = 1_698_775_840_453_391_000 * 10**10
@@ -505,7 +506,7 @@ def test_p8_rows_that_are_in_the_quarantine_already_are_left_out_all_of_them(
 ) -> None:
     """Those that fit by now, those that still do not, and copies; what differs in one column is another."""
     fits, bad = (2, None, 5, "u"), (None, "b", 6, "u")
-    quarantine = settling(tmp_path, rows(fits, bad, times=False))
+    quarantine = settling(tmp_path, rows(fits, bad, fits, times=False))
     plan = task_plan(
         UPSERT, [(0, 10)], upsert_plan(tmp_path), times=line(0) if times else None, quarantine=quarantine
     )
@@ -515,6 +516,28 @@ def test_p8_rows_that_are_in_the_quarantine_already_are_left_out_all_of_them(
     assert read(report.files) == {(0, 10): [(1, "a", 1), (2, None, 4)]}
     assert report.quarantined == ()
     assert report.counts == Counts(rows=5, replayed=3)
+    assert sorted(report.settled.values()) == [1, 2]
+
+
+def test_p8_a_row_more_than_there_are_equal_ones_in_the_quarantine_is_new(tmp_path: Path) -> None:
+    """Nothing tells it from the others but the count."""
+    bad, other = (None, "b", 6, "u"), (None, None, 7, "u")
+    quarantine = settling(tmp_path, rows(bad, other, bad, times=False))
+    plan = task_plan(UPSERT, [(0, 1)], upsert_plan(tmp_path), quarantine=quarantine)
+    report = run(plan, rows(bad, times=False), rows(bad, other, bad, times=False))
+    assert kept_rows(report) == [bad]
+    assert report.counts == Counts(rows=4, replayed=3, quarantined=1)
+    (told,) = report.to_rows()
+    assert Report.of((row["kind"], row["body"]) for row in told.to_pylist()).settled == {0: 2, 1: 1}
+
+
+def test_tasks_that_left_out_more_rows_than_are_settled_are_found_out() -> None:
+    row, other = (to_stream(pa.table({"id": [number]})) for number in (1, 2))
+    stream = settled_stream([row, other, row])
+    assert not too_many(stream, {})
+    assert not too_many(stream, {0: 2, 1: 1})
+    assert too_many(stream, {0: 3})
+    assert too_many(stream, {0: 1, 1: 2})
 
 
 def test_p8_rows_that_do_not_fit_now_and_did_before_go_to_quarantine(tmp_path: Path) -> None:
@@ -565,6 +588,10 @@ VALUES: list[tuple[Any, ...]] = [
 ]
 
 
+def without(settled: Settled, rows: pa.Table) -> pa.Table:
+    return rows.filter(pc.invert(settled.take(rows)))
+
+
 @pytest.mark.parametrize("plain", [False, True], ids=["nested alone", "beside a number"])
 @pytest.mark.parametrize("place", range(len(VALUES)))
 def test_settled_rows_are_known_by_nan_null_and_nested_values(place: int, plain: bool) -> None:
@@ -573,7 +600,7 @@ def test_settled_rows_are_known_by_nan_null_and_nested_values(place: int, plain:
         return found.append_column("n", pa.array([1] * len(values), pa.int8())) if plain else found
 
     every = table(VALUES)
-    left = Settled(settled_stream([to_stream(table([VALUES[place]]))])).without(every)
+    left = without(Settled(settled_stream([to_stream(table([VALUES[place]]))])), every)
     assert repr(left.to_pylist()) == repr(every.to_pylist()[:place] + every.to_pylist()[place + 1 :])
 
 
@@ -594,7 +621,7 @@ def test_settled_rows_are_known_in_the_types_and_columns_of_a_later_run() -> Non
             "n": pa.array([1, 2, 1], pa.int64()),
         }
     )
-    left = Settled(settled_stream([to_stream(before)])).without(now)
+    left = without(Settled(settled_stream([to_stream(before)])), now)
     assert left["new"].to_pylist() == ["y", "z"]
 
 

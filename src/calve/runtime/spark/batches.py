@@ -35,10 +35,8 @@ from calve.runtime.spark.files import CheckpointFiles
 from calve.runtime.spark.frame import (
     Clockwork,
     Survey,
-    column,
     read_segments,
     run_tasks,
-    unsettled,
     without_marks,
     write_segment,
 )
@@ -47,9 +45,9 @@ from calve.runtime.spark.stash import SEGMENTS, Manifest, Segment
 from calve.runtime.spark.target import Holding
 from calve.runtime.spark.work import Labels, MicroBatch, Written, no_labels
 from calve.table.build import Ready
-from calve.writer.changes import TIME_COLUMN
 from calve.writer.messages import Counts, Report
 from calve.writer.quarantine import to_stream
+from calve.writer.settled import too_many
 from calve.writer.task import Slot, TaskPlan
 
 _TASK_MEMORY_BYTES = 256 * 1024 * 1024
@@ -100,6 +98,10 @@ class Desk:
         tied: pa.Table | None = None
         for _ in range(_TIES_MAX):
             report = run_tasks(frame, plan, self.config.sink.key, self.tasks(frame))
+            settled = None if plan.quarantine is None else plan.quarantine.settled
+            if settled is not None and too_many(settled, report.settled):
+                frame = frame.coalesce(1)  # rows with a key are in one task anyway, those that are equal
+                continue
             if report.tied is None:
                 return report
             tied = report.tied if tied is None else pa.concat_tables([tied, report.tied])
@@ -152,14 +154,14 @@ def numbered(desk: Desk, work: MicroBatch, upper: int) -> Written:
     batch = Batch(target.progress.frontier, upper)
     plan = target.plan(target.coordinator.base)
     report = desk.write(work.frame, work.number, [Slot(batch, plan.write)], quarantine=work.quarantine)
-    quarantined = work.has_quarantined(report)
-    ready = desk.ready([(batch, report.files, plan)], work.positions, quarantined=quarantined)
+    ready = desk.ready([(batch, report.files, plan)], work.positions, quarantined=report.has_quarantined)
     return Written(
         closed=upper,
         placed=upper,
         published=ready[-1].batch.upper if ready else batch.lower,
         ready=ready,
         quarantined=report.quarantined,
+        ahead=work.ahead.left(report.settled),
         counts=report.counts,
         batches_closed=1,
     )
@@ -197,9 +199,9 @@ class Timed:
         line = slots.line
         report = self._placed(work, survey, slots, before, files)
         kept = [] if before is None else [one for one in before.segments if one.upper > line.placed]
-        segment, kept = self._stashed(work, survey, line, kept, files)
-        closed, quarantined = slots.closed_with(report.files, waiting), work.has_quarantined(report)
-        ready = self.desk.ready(closed, work.positions, quarantined=quarantined)
+        segment = self._stashed(work, survey, line, files)
+        closed = slots.closed_with(report.files, waiting)
+        ready = self.desk.ready(closed, work.positions, quarantined=report.has_quarantined)
         return Written(
             closed=line.stream_closed,
             placed=line.placed,
@@ -209,6 +211,7 @@ class Timed:
             segments=(*kept, *([segment] if segment is not None else ())),
             frontier=frontier,
             quarantined=report.quarantined,
+            ahead=work.ahead.left(report.settled),
             counts=replace(report.counts, rows=survey.rows),
             batches_closed=len(line.closed),
             rows_stashed=0 if segment is None else segment.rows,
@@ -247,26 +250,17 @@ class Timed:
         return self.desk.write(frame, work.number, slots.slots, times=slots.times, quarantine=work.quarantine)
 
     def _stashed(
-        self, work: MicroBatch, survey: Survey, line: Line, kept: list[Segment], files: CheckpointFiles
-    ) -> tuple[Segment | None, list[Segment]]:
-        """The segment of what waits from now on, and those of older ones that still count."""
-        settled = work.settled
-        if settled is None and (survey.greatest is None or survey.greatest < line.placed):
-            return None, kept
+        self, work: MicroBatch, survey: Survey, line: Line, files: CheckpointFiles
+    ) -> Segment | None:
+        """The segment of what waits from now on."""
+        if survey.greatest is None or survey.greatest < line.placed:
+            return None
         clockwork = self.clockwork
         frame = work.frame.where(clockwork.is_change()).where(clockwork.from_on(line.placed))
         # What could not be decoded does not wait: none of these columns has anything to say here.
         frame = without_marks(frame, self.desk.config).drop(ERROR, PLACE, RAW)
-        if settled is not None:
-            # With another delay than when the micro-batch was written before, settled rows may be among those
-            # that wait, also in older segments: a later micro-batch would not know them.
-            if kept:
-                stash = read_segments(frame.sparkSession, kept, files.uri)
-                waits = column(TIME_COLUMN) >= clockwork.literal(line.placed)
-                frame = frame.unionByName(stash.where(waits), allowMissingColumns=True)
-            frame, kept = unsettled(frame, settled), []
         path = f"{SEGMENTS}/{work.number}-{uuid.uuid4().hex}"
-        return write_segment(frame, path, files.uri(path)), kept
+        return write_segment(frame, path, files.uri(path))
 
 
 def _is_needed(segment: Segment, line: Line) -> bool:

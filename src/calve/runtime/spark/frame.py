@@ -29,7 +29,6 @@ from calve.runtime.spark.stash import Segment
 from calve.writer.changes import TIME_COLUMN
 from calve.writer.messages import SPARK_SCHEMA, Report
 from calve.writer.ops import WORDS as OP_WORDS
-from calve.writer.settled import without_settled
 from calve.writer.task import TaskPlan, run_task
 
 _LONG_MAX = 2**63 - 1
@@ -196,11 +195,6 @@ def run_tasks(frame: DataFrame, plan: TaskPlan, key: Sequence[str], tasks: int) 
     if report.refused is not None:
         raise report.refused
     return report
-
-
-def unsettled(frame: DataFrame, settled: bytes) -> DataFrame:
-    """The rows of a frame that are not in the quarantine since the micro-batch was written before."""
-    return frame.mapInArrow(partial(without_settled, settled), frame.schema)
 
 
 def write_segment(frame: DataFrame, path: str, uri: str) -> Segment | None:

@@ -31,13 +31,20 @@ from calve.model.columns import POSITION
 from calve.model.errors import PremiseBroken
 from calve.protocol.replay import DELIVERED, OFFSETS, is_replay, positions
 from calve.runtime.clock import Clock, SystemClock
+from calve.runtime.spark.ahead import Ahead
 from calve.runtime.spark.batches import Desk, Timed, numbered
 from calve.runtime.spark.columns import arrow_schema
 from calve.runtime.spark.delivery import Delivery, delivery
 from calve.runtime.spark.frame import Clockwork, Survey, without_marks
 from calve.runtime.spark.process import process
 from calve.runtime.spark.progress import Reporter, SinkListener
-from calve.runtime.spark.quarantine import check_not_there, quarantine_plan, quarantined
+from calve.runtime.spark.quarantine import (
+    check_not_there,
+    known_then,
+    look_ahead,
+    quarantine_plan,
+    quarantined,
+)
 from calve.runtime.spark.run import OffsetLog, Run, arrival_of, begin
 from calve.runtime.spark.session import tune
 from calve.runtime.spark.stash import Manifest
@@ -218,14 +225,15 @@ class Pipeline:
     def _work(self, part: Part, heard: Heard | None) -> MicroBatch:
         run, log = part.run, part.log
         where = positions(run.checkpoint, part.number, log.digest, run.base)
-        kept = None
+        kept, ahead = None, Ahead()
         if run.quarantine is not None:
-            kept = quarantine_plan(run.quarantine, run.target, self._config, where)
+            ahead = look_ahead(run.lookout, run.quarantine, run.target, self._config, where, part.before)
+            kept = quarantine_plan(run.quarantine, run.target, self._config, where, ahead.stream)
         delivered = {} if part.delivery is None else part.delivery.last
         if delivered:
             where |= {DELIVERED: delivered}
         return MicroBatch(
-            self._fresh(part), part.number, where, kept, log.watermark_ms * 1000, heard, delivered
+            self._fresh(part), part.number, where, kept, log.watermark_ms * 1000, heard, delivered, ahead
         )
 
     def _written(self, part: Part, work: MicroBatch) -> Written:
@@ -275,6 +283,7 @@ class Pipeline:
             else None,
             delivered=work.delivered or ({} if before is None else before.delivered),
             open={} if work.heard is None else work.heard.open,
+            **known_then(run.quarantine, work, written, before),
         )
         run.stash.save(manifest)
         return manifest

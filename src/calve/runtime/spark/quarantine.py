@@ -8,8 +8,8 @@ one.
     again       its rows are settled       all others are judged by the table as it is now
                 └─▶ left out               └─▶ files, or a further batch of the quarantine
 
-The further batch says since which one the quarantine has rows of the micro-batch: a third writing finds the
-rows of all of them.
+What is settled is what the quarantine has beyond the manifest before the micro-batch (ahead.py): from an
+earlier writing, or from all that was done since a copy of the checkpoint was made that is restored now.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from calve.model.errors import ConfigError, TableMissing
 from calve.model.progress import Progress
 from calve.protocol.replay import BASE, CHECKPOINT, NUMBER, OFFSETS, base_of, positions
 from calve.runtime.replay.names import ReadAs, quarantine_config
-from calve.runtime.replay.scan import rows_with
+from calve.runtime.spark.ahead import Ahead, Lookout
+from calve.runtime.spark.stash import Manifest
 from calve.runtime.spark.target import Holding
 from calve.runtime.spark.work import MicroBatch, Written
 from calve.table.build import Ready
@@ -35,10 +36,6 @@ from calve.table.commit import load
 from calve.table.fence import read_progress
 from calve.writer.changes import Arrival
 from calve.writer.quarantine import SCHEMA, Origin, QuarantinePlan
-from calve.writer.settled import settled_stream
-
-_SINCE = "since"
-"""In positions: the upper of the first batch with rows of the micro-batch, where there are several."""
 
 
 def bad_rows() -> Arrival:
@@ -47,13 +44,16 @@ def bad_rows() -> Arrival:
 
 
 def quarantine_plan(
-    quarantine: Holding, target: Holding, config: StreamConfig, where: Mapping[str, Any]
+    quarantine: Holding,
+    target: Holding,
+    config: StreamConfig,
+    where: Mapping[str, Any],
+    settled: bytes | None = None,
 ) -> QuarantinePlan:
     """How the tasks of a micro-batch write rows that do not fit; `where` are its positions."""
     progress, number = quarantine.progress, where[NUMBER]
-    # A number below the frontier is this very micro-batch, whose settled rows do not come here again. Or an
-    # older copy of the checkpoint: the number was another micro-batch before. Its rows are new here, and what
-    # of them is not is dropped by its time (case 13).
+    # A number below the frontier is this very micro-batch, or another one that had it before an older copy of
+    # the checkpoint was restored (case 13). Its settled rows do not come here; what does is new.
     upper = max(base_of(progress, where[CHECKPOINT]) + number, progress.frontier) + 1
     origin = Origin(
         sink=config.sink.sink_id,
@@ -62,15 +62,27 @@ def quarantine_plan(
         time=where[BASE] + number if config.time_column is None else None,
     )
     write = quarantine.plan(quarantine.coordinator.base).write
-    since = _since(progress, where)
     return QuarantinePlan(
         plan=write,
         batch=Batch(progress.frontier, upper),
         micro_batch=number,
         rows_max=config.bad_rows_max,
         origin=origin,
-        settled=None if since is None else _settled(quarantine, origin, since),
+        settled=settled,
     )
+
+
+def look_ahead(
+    lookout: Lookout,
+    quarantine: Holding,
+    target: Holding,
+    config: StreamConfig,
+    where: Mapping[str, Any],
+    before: Manifest | None,
+) -> Ahead:
+    """What the quarantine has that is to come again."""
+    first = base_of(quarantine.progress, where[CHECKPOINT]) + where[NUMBER]
+    return lookout.look(quarantine, target, config.sink.sink_id, before, first)
 
 
 def check_not_there(config: SinkConfig, catalog: Catalog, where: Mapping[str, Any]) -> None:
@@ -81,7 +93,7 @@ def check_not_there(config: SinkConfig, catalog: Catalog, where: Mapping[str, An
         progress = read_progress(load(catalog, beside.identifier), beside.sink_id)
     except TableMissing:
         return
-    if progress is not None and _since(progress, where) is not None:
+    if progress is not None and _is_of(progress, where):
         raise ConfigError(
             f"rows of micro-batch {where[NUMBER]} are in the quarantine {beside.table_name} since the run "
             f"before, whose commit of {config.table_name} did not follow; this run has no quarantine",
@@ -90,26 +102,9 @@ def check_not_there(config: SinkConfig, catalog: Catalog, where: Mapping[str, An
         )
 
 
-def _since(progress: Progress, where: Mapping[str, Any]) -> int | None:
-    """Where the quarantine was last written by this very micro-batch: the upper of its first batch there."""
-    if any(progress.positions.get(name) != where[name] for name in (CHECKPOINT, NUMBER, OFFSETS)):
-        return None
-    return int(progress.positions.get(_SINCE, progress.frontier))
-
-
-def _settled(quarantine: Holding, origin: Origin, since: int) -> bytes:
-    """The rows that the stream has sent to the quarantine from the batch up to `since` on."""
-    uppers = range(since, quarantine.progress.frontier + 1)
-    wanted = pa.table(
-        {
-            "sink": [origin.sink] * len(uppers),
-            "target": [origin.target] * len(uppers),
-            "batch": list(uppers),
-            "replay": pa.nulls(len(uppers)),  # not those that a replay put back: they are there already
-        }
-    )
-    rows = rows_with(quarantine.coordinator.base, wanted, ["arrow"])
-    return settled_stream(rows["arrow"].to_pylist())
+def _is_of(progress: Progress, where: Mapping[str, Any]) -> bool:
+    """Whether the quarantine was last written by this very micro-batch."""
+    return all(progress.positions.get(name) == where[name] for name in (CHECKPOINT, NUMBER, OFFSETS))
 
 
 def quarantined(target: Holding, work: MicroBatch, written: Written) -> Ready:
@@ -119,7 +114,15 @@ def quarantined(target: Holding, work: MicroBatch, written: Written) -> Ready:
     checkpoint = work.positions[CHECKPOINT]
     base = base_of(target.progress, checkpoint)
     where = positions(checkpoint, work.number, work.positions[OFFSETS], base)
-    since = _since(target.progress, work.positions)
-    if since is not None:
-        where[_SINCE] = since
     return Ready(work.quarantine.batch, written.quarantined, plan.schema, plan.premises, positions=where)
+
+
+def known_then(
+    quarantine: Holding | None, work: MicroBatch, written: Written, before: Manifest | None
+) -> dict[str, Any]:
+    """What the checkpoint knows of the quarantine once a micro-batch is through, for its manifest."""
+    if quarantine is None or work.quarantine is None:
+        # A run without a quarantine sees none of its rows; a later one with it goes on from there.
+        return {} if before is None else {"quarantined": before.quarantined, "ahead": before.ahead}
+    upper = work.quarantine.batch.upper if written.quarantined else quarantine.progress.frontier
+    return {"quarantined": upper, "ahead": written.ahead}

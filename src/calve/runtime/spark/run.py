@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from calve.protocol.replay import base_of
 from calve.runtime.clock import Clock
 from calve.runtime.replay.names import SOURCE, quarantine_config
 from calve.runtime.rows import reading_of
+from calve.runtime.spark.ahead import Lookout
 from calve.runtime.spark.files import CheckpointFiles
 from calve.runtime.spark.frame import Clockwork
 from calve.runtime.spark.outbox import Outboxes
@@ -47,6 +48,7 @@ class Run:
     outboxes: Outboxes
     base: int
     """The time of micro-batch 0, where times are micro-batches."""
+    lookout: Lookout = field(default_factory=Lookout)
 
     @property
     def generation(self) -> int:

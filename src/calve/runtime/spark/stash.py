@@ -57,6 +57,15 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a row of the quarantine is."""
+
+    batch: int
+    """The upper of the batch that brought it."""
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """What a query knows after a micro-batch, all but what the table itself remembers."""
 
@@ -90,6 +99,10 @@ class Manifest:
     """The last position of each partition of the source, where changes have positions."""
     open: Mapping[str, Any] = field(default_factory=dict)
     """What the source has begun and not ended, such as transactions, as its envelope keeps it."""
+    quarantined: int | None = None
+    """The quarantine's frontier once they are committed. What it has beyond, the checkpoint does not know."""
+    ahead: tuple[Place, ...] = ()
+    """Rows beyond what the checkpoint knew that have not come again yet."""
 
     @property
     def name(self) -> str:
@@ -135,6 +148,7 @@ def _decoded(body: dict[str, Any]) -> dict[str, Any]:
             for part in body["segments"]
         ),
         "waiting": tuple(body["waiting"]),
+        "ahead": tuple(Place(**place) for place in body.get("ahead", ())),
     }
 
 

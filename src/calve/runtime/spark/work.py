@@ -11,9 +11,10 @@ from pyspark.sql import DataFrame
 from calve.model.batch import Batch
 from calve.model.file import FileClosed
 from calve.protocol.frontier import Frontier
-from calve.runtime.spark.stash import Segment
+from calve.runtime.spark.ahead import Ahead
+from calve.runtime.spark.stash import Place, Segment
 from calve.table.build import Ready
-from calve.writer.messages import Counts, Report
+from calve.writer.messages import Counts
 from calve.writer.quarantine import QuarantinePlan
 
 
@@ -31,6 +32,8 @@ class Written:
     segments: tuple[Segment, ...] = ()
     frontier: Frontier = field(default_factory=Frontier)
     quarantined: tuple[FileClosed, ...] = ()
+    ahead: tuple[Place, ...] = ()
+    """Rows of the quarantine that are still to come again."""
     counts: Counts = field(default_factory=Counts)
     batches_closed: int = 0
     rows_stashed: int = 0
@@ -74,12 +77,5 @@ class MicroBatch:
     """What the partitions of the source said, where it has any."""
     delivered: Mapping[str, str] = field(default_factory=dict)
     """The last position of each partition after this micro-batch."""
-
-    @property
-    def settled(self) -> bytes | None:
-        """Rows that are in the quarantine since the micro-batch was written before."""
-        return None if self.quarantine is None else self.quarantine.settled
-
-    def has_quarantined(self, report: Report) -> bool:
-        """Whether rows went to quarantine, now or when it was written before."""
-        return bool(report.quarantined) or self.settled is not None
+    ahead: Ahead = field(default_factory=Ahead)
+    """Rows that are in the quarantine since they came before."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from calve.model.errors import Diverged, StoreError
 from calve.model.time import TIME_MAX
-from calve.runtime.spark.stash import Manifest, Segment, Stash
+from calve.runtime.spark.stash import Manifest, Place, Segment, Stash
 from tests.support.checkpoints import Died, MemoryFiles
 
 TIMES = st.integers(0, TIME_MAX)
@@ -35,6 +35,8 @@ MANIFESTS = st.builds(
     waiting=st.lists(NAMES, max_size=3).map(tuple),
     ready=st.none() | NAMES,
     quarantine=st.none() | NAMES,
+    quarantined=st.none() | st.integers(0, 10**12),
+    ahead=st.lists(st.builds(Place, st.integers(0, 10**12), NAMES), max_size=3).map(tuple),
 )
 
 
