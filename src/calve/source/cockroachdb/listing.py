@@ -125,7 +125,10 @@ def look(offset: Offset, paths: Iterator[str], files_max: int = FILES_MAX) -> Li
 
 def advance(offset: Offset, listed: Listed, known: Collection[str], files_max: int = FILES_MAX) -> Offset:
     """Decide what is read next. `known` are RESOLVED files that were seen before the listing began."""
-    final = [file.path for file in listed.resolved if file.path in known]
+    # One that counts vouches for those before it: all that they promise is part of what it does.
+    final = [file.path for file in listed.resolved]
+    while final and final[-1] not in known:
+        final.pop()
     paths = [file.path for file in listed.data]
     late = [path for path in paths if path < offset.last]
     whole = [(end, [path for path in paths if path < end]) for end in final]
