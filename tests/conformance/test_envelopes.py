@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.feeds import Change, Dialect, FeedFlow, Mark
+from tests.support.feeds import Change, Dialect, FeedFlow, Mark, Raw
+from tests.support.truth import snapshots_of_main
 
 pytestmark = pytest.mark.spark
 
@@ -81,3 +82,63 @@ def test_every_snapshot_is_the_source_as_of_its_frontier(dialect, flow, duckdb) 
     seen = it.log.seen
     assert sum(one.rows_replayed for one in seen) == 3
     assert not any("__calve" in name for name in it.table().schema().column_names)
+
+
+@pytest.mark.parametrize("dialect", dialects(), ids=lambda one: one.name)
+def test_a_message_that_cannot_be_read_stops_the_feed_with_its_place_or_waits_in_the_quarantine(
+    dialect, flow, duckdb
+) -> None:
+    it = flow(dialect)
+    it.put(put(10, 1, "a"), Raw('{"after": {"id": 2, "na'), Mark(20))
+    said = it.refused()
+    assert "offset 2" in said, "the place"
+    assert "no JSON" in said, "the reason"
+    assert '{"after": {"id": 2, "na' in said, "the message"
+    assert not snapshots_of_main(it.table()), "nothing of the micro-batch is committed"
+    it.write = lambda writer: writer.on_bad_row("quarantine")
+    it.run()
+    assert it.check(duckdb)
+    (waits,) = it.quarantined()
+    assert "offset 2" in waits["reason"]
+    assert '{\\"after\\": {\\"id\\": 2, \\"na' in waits["row"]
+
+
+def test_of_each_kind_of_bad_message_the_reason_is_told(flow) -> None:
+    from tests.support.dialects.cockroachdb import Cockroach, hlc
+
+    updated = f'"updated": "{hlc(10)}"'
+    bad = {
+        '{"after": {"id": 1, "name": "a"}}': "there is no `updated`",
+        '{"after": {"id": 1, "name": "a"}, "updated": "yesterday"}': "the time yesterday is no HLC",
+        '{"resolved": "17"}': "the resolved time 17 is no HLC",
+        f'{{"after": {{"id": "x", "name": "a"}}, {updated}}}': "'id' is no long",
+        f'{{"after": {{"id": 1, "name": "a", "amount": "dear"}}, {updated}}}': "'amount' is no decimal(10,2)",
+        f'{{"after": null, {updated}}}': "a delete without its key",
+        f'{{"after": null, "key": ["x"], {updated}}}': "the key 'id': x is no long",
+        f'{{"after": {{"name": "a"}}, "key": [1], {updated}}}': "the key is null",
+        "[1, 2]": "no JSON object",
+        "": "no JSON object",
+    }
+    it = flow(Cockroach(), write=lambda writer: writer.on_bad_row("quarantine"))
+    it.put(*(Raw(text) for text in bad), put(9, 9, "good"), Mark(20))
+    it.run()
+    found = it.quarantined()
+    assert len(found) == len(bad)
+    for text, reason in bad.items():
+        assert any(reason in row["reason"] for row in found), (text, reason)
+    assert [row["name"] for row in it.truth("orders", 2**120)] == ["good"]
+
+
+def test_the_mark_of_a_partition_that_is_behind_holds_the_frontier_and_one_that_goes_back_says_nothing(
+    flow, duckdb
+) -> None:
+    from tests.support.dialects.cockroachdb import Cockroach, upper
+
+    it = flow(Cockroach(), partitions=2)
+    it.put(put(10, 1, "a"), put(12, 2, "b", partition=1), Mark(20))
+    it.put(Mark(15, partition=1), Mark(12))
+    it.put(put(16, 3, "c"), Mark(18, partition=1), Mark(14, partition=1))
+    it.run()
+    summaries = it.check(duckdb)
+    # The second partition was the last to speak: its marks end the batches.
+    assert [int(one["calve.frontier"]) for one in summaries] == [upper(14), upper(17)]

@@ -70,9 +70,13 @@ Event = Change | Mark | Raw
 class Dialect(Protocol):
     """How one kind of source writes."""
 
-    name: str
-    envelope: Any
     timed: bool
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def envelope(self) -> Any: ...
 
     def time(self, change: Change) -> int:
         """When it is, as the source counts."""
@@ -101,6 +105,7 @@ class FeedFlow:
     write: Callable[[Any], Any] = lambda writer: writer
     """What else the user says."""
     read: dict[str, Any] = field(default_factory=dict)
+    to_tables: dict[str, Any] = field(default_factory=dict)
     sent: list[list[Event]] = field(default_factory=list)
     log: Log = field(default_factory=Log)
     _offset: int = 0
@@ -162,7 +167,7 @@ class FeedFlow:
         return (
             writer.option("checkpointLocation", str(self.folder / "checkpoint"))
             .trigger(availableNow=True)
-            .to_tables(f"{self.lake.name}.{NAMESPACE}.{self.prefix}_{{table}}")
+            .to_tables(f"{self.lake.name}.{NAMESPACE}.{self.prefix}_{{table}}", **self.to_tables)
         )
 
     def lake_of(self, writer: Any) -> Any:
@@ -213,6 +218,13 @@ class FeedFlow:
             if known is None or (known.time, known.order) <= (change.time, change.order):
                 last[key] = change
         return [dict(change.row) for change in last.values() if change.row is not None]
+
+    def quarantined(self, topic: str = "orders") -> list[dict[str, Any]]:
+        """The rows of a table's quarantine."""
+        rows: list[dict[str, Any]] = (
+            self.lake.load(f"{self.name(topic)}__quarantine").scan().to_arrow().to_pylist()
+        )
+        return rows
 
     def check(self, reader: Reader, topic: str = "orders") -> list[dict[str, str]]:
         """Compare every snapshot of a table with the source as of its frontier; their summaries."""

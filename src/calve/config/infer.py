@@ -14,12 +14,14 @@ string.
 
 from __future__ import annotations
 
+import logging
 import math
-import warnings
 from collections.abc import Iterable, Mapping
 from decimal import Decimal as Number
 
 from calve.config.columns import SourceColumn, SourceTable
+
+_log = logging.getLogger("calve.source")
 
 _LONG = 2**63
 _DIGITS = 10**38
@@ -27,10 +29,6 @@ _BOTH = {
     frozenset({"long", "double"}): "double",
     frozenset({"long", "decimal(38,0)"}): "decimal(38,0)",
 }
-
-
-class GuessedTypes(UserWarning):
-    """Types of columns were guessed from values. A table keeps the type of a column."""
 
 
 def infer(rows: Iterable[Mapping[str, object]], key: Iterable[str] = ()) -> SourceTable:
@@ -70,11 +68,11 @@ def warn_of_guesses(table: SourceTable, place: str) -> None:
     if not table.guessed:
         return
     guesses = ", ".join(f"{name} {table.column(name).type}" for name in table.guessed)
-    warnings.warn(
-        f"{place}: nobody declared these columns, and their types are guessed from values: {guesses}. "
-        "Declare them before the table is created: it keeps the type of a column.",
-        GuessedTypes,
-        stacklevel=2,
+    _log.warning(
+        "%s: nobody declared these columns, and their types are guessed from values: %s. Declare them before "
+        "the table is created: it keeps the type of a column.",
+        place,
+        guesses,
     )
 
 

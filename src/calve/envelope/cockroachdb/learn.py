@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from calve.config.columns import SourceColumn, SourceTable
-from calve.config.infer import infer, warn_of_guesses
+from calve.config.infer import infer
 from calve.config.merge import merge
 from calve.envelope.base import Sample
 from calve.model.errors import SchemaMismatch
@@ -58,8 +58,6 @@ def learn(
             f"{place}: no message shows the columns of the table, and nobody declared them",
             hint="Paste its CREATE TABLE, or name its columns: tables='id long primary key, …'.",
         )
-    if found.guessed and (known is None or found.guessed != known.guessed):
-        warn_of_guesses(found, f"topic {samples[0].topic}" if samples else "the feed")
     return found
 
 

@@ -194,7 +194,7 @@ class Timed:
             waiting,
             frontier.time,
             resumed=resumed,
-            resolved=() if work.heard is None else work.heard.resolved,
+            resolved=() if work.heard is None else work.heard.new({} if before is None else before.marks),
         )
         line = slots.line
         report = self._placed(work, survey, slots, before, files)

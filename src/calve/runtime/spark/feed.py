@@ -23,6 +23,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from calve.config.columns import SourceTable
+from calve.config.infer import warn_of_guesses
 from calve.envelope.base import Envelope, Sample
 from calve.model.errors import Diverged, SchemaMismatch
 from calve.runtime.spark.files import CheckpointFiles
@@ -45,6 +46,8 @@ class Feed:
     """How the messages of a topic are read."""
     tables: Mapping[str, SourceTable] = field(default_factory=dict)
     """Columns and keys that were declared, by topic."""
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Keys of topics whose columns were not declared."""
     topics: tuple[str, ...] | None = None
     """The topics that are written; `None`: all that come."""
     partitions: Callable[[OffsetLog, Sequence[str]], frozenset[str] | None] = lambda *_: None
@@ -146,6 +149,9 @@ class FeedRun:
         table = self._feed.envelope(name).learn(found, declared)
         if declared is not None:
             table = self._allowed(name, declared, table)
+        elif name in self._feed.keys:
+            table = replace(table, key=self._feed.keys[name])
+        warn_of_guesses(table, f"topic {name}")
         topic = self._topic(name, table, 0, messages)
         self._keep(topic)
         return topic
@@ -161,6 +167,8 @@ class FeedRun:
         if table == topic.table:
             return
         _log.warning("topic %s has other columns since now: %s", topic.name, _difference(topic.table, table))
+        new = tuple(column for column in table.guessed if column not in topic.table.guessed)
+        warn_of_guesses(replace(table, guessed=new), f"topic {topic.name}")
         topic.table = table
         topic.version += 1
         topic.pipeline.change_columns(topic.envelope.decode(messages, table).schema, carried(table))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Any
 
@@ -46,9 +46,9 @@ class Survey:
     least: int | None
     greatest: int | None
     marks: Mapping[str, int]
-    """What each partition said last."""
-    resolved: frozenset[int] = frozenset()
-    """All times that marks said."""
+    """The greatest time that each partition said."""
+    resolved: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    """All times that each partition said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class Clockwork:
                 hint="Fill it at the source: a mark of nobody would move the frontier past others' changes.",
             )
         marks = {str(name): max(times) for name, times in said_by.items()}
-        resolved = frozenset(time for times in said_by.values() for time in times)
+        resolved = {str(name): frozenset(times) for name, times in said_by.items()}
         if changes is None:
             return Survey(0, 0, None, None, marks, resolved)
         least, greatest = changes["least"], changes["greatest"]

@@ -35,10 +35,11 @@ Taken = list[tuple["Pipeline", "Part"]]
 def own_marks(parts: Sequence[Part]) -> Heard:
     """What was said in the rows of these tables."""
     surveys = [part.survey for part in parts if part.survey is not None]
-    marks: dict[str, int] = {}
+    resolved: dict[str, frozenset[int]] = {}
     for survey in surveys:
-        marks |= {name: max(time, marks.get(name, 0)) for name, time in survey.marks.items()}
-    return Heard(marks, frozenset[int]().union(*(survey.resolved for survey in surveys)))
+        for name, times in survey.resolved.items():
+            resolved[name] = resolved.get(name, frozenset()) | times
+    return Heard({name: max(times) for name, times in resolved.items()}, resolved)
 
 
 def process(

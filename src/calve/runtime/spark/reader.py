@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from calve.config.columns import SourceTable
+from calve.config.layout import parse_columns
 from calve.envelope.base import Envelope
 from calve.envelope.cockroachdb import CockroachDB, CockroachFiles, file_messages
 from calve.envelope.known import envelope_of
@@ -107,7 +108,7 @@ class StreamReader:
             tables=known,
             topics=names,
             tells=CockroachDB().tells,
-            **_settings(settings),
+            **_settings(settings, names),
         )
 
     def messages(
@@ -179,12 +180,12 @@ def _feed(
         topics=topics,
         partitions=partitions,
         tells=one.tells,
-        **_settings(settings),
+        **_settings(settings, topics),
     )
 
 
-def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    known = {"other_columns", "job_id"}
+def _settings(settings: Mapping[str, Any], topics: Sequence[str] | None) -> dict[str, Any]:
+    known = {"other_columns", "job_id", "key"}
     if unknown := [name for name in settings if name not in known]:
         raise ConfigError(
             f"there is no setting {unknown[0]!r} of a feed", hint=f"There are: {', '.join(sorted(known))}."
@@ -192,7 +193,25 @@ def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     other = settings.get("other_columns", "refuse")
     if other not in ("refuse", "ignore"):
         raise ConfigError(f"other_columns cannot be {other!r}", hint="Say 'refuse' or 'ignore'.")
-    return {"ignores_columns": other == "ignore", "job_id": settings.get("job_id")}
+    return {
+        "ignores_columns": other == "ignore",
+        "job_id": settings.get("job_id"),
+        "keys": keys_of(settings.get("key"), topics),
+    }
+
+
+def keys_of(key: Any, topics: Sequence[str] | None) -> dict[str, tuple[str, ...]]:
+    """Keys by topic: of the one topic, or of those that a mapping names."""
+    if key is None:
+        return {}
+    if not isinstance(key, Mapping):
+        if topics is None or len(topics) != 1:
+            raise ConfigError(
+                "a key is given for one table, and the feed may have several topics",
+                hint="Give a mapping: key={'orders': ('id',), 'customers': ('id',)}.",
+            )
+        key = {topics[0]: key}
+    return {str(topic): parse_columns(one, "key") for topic, one in key.items()}
 
 
 def _plain(tables: Mapping[str, SourceTable]) -> dict[str, tuple[list[tuple[str, str]], list[str]]]:

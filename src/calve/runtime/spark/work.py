@@ -44,12 +44,18 @@ class Heard:
     """What the partitions of a source said of how far it is."""
 
     marks: Mapping[str, int]
-    resolved: frozenset[int]
-    """All times that were said."""
+    resolved: Mapping[str, frozenset[int]]
+    """All times that each partition said."""
     partitions: frozenset[str] | None = None
     """All that there are; `None`: as the configuration says."""
     open: Mapping[str, Any] = field(default_factory=dict)
     """What the source has begun and not ended, for the next micro-batch."""
+
+    def new(self, before: Mapping[str, int]) -> frozenset[int]:
+        """The times that partitions said beyond what they had said before: to go back says nothing."""
+        return frozenset(
+            time for name, times in self.resolved.items() for time in times if time > before.get(name, 0)
+        )
 
 
 class Labels(Protocol):

@@ -1,0 +1,148 @@
+"""Feeds: several tables of one stream, in step; tables and columns that come later; what stops, stops all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calve import CatalogError
+from calve.runtime.coordinator import Coordinator
+from tests.support.dialects.cockroachdb import Cockroach, upper
+from tests.support.feeds import Change, FeedFlow, Mark, Raw
+from tests.support.truth import snapshots_of_main
+
+pytestmark = pytest.mark.spark
+
+ORDERS = "id long primary key, name string not null, amount decimal(10,2)"
+CUSTOMERS = "id long primary key, name string"
+BOTH = {"orders": ORDERS, "customers": CUSTOMERS}
+
+
+def order(time: int, id: int, name: str, **more: Any) -> Change:
+    row = {"id": id, "name": name, "amount": Decimal("1.00"), **more}
+    return Change(time, {"id": id}, row)
+
+
+def customer(time: int, id: int, name: str) -> Change:
+    return Change(time, {"id": id}, {"id": id, "name": name}, topic="customers")
+
+
+def resolved(time: int, *topics: str) -> tuple[Mark, ...]:
+    return tuple(Mark(time, topic=topic) for topic in topics or ("orders", "customers"))
+
+
+def frontiers(it: FeedFlow, topic: str) -> list[int]:
+    from tests.support.truth import summary_of
+
+    return [int(summary_of(one)["calve.frontier"]) for one in snapshots_of_main(it.table(topic))]
+
+
+@pytest.fixture
+def flow(spark, lake, tmp_path: Path, table_name: str) -> Callable[..., FeedFlow]:
+    def make(**settings: Any) -> FeedFlow:
+        tables = settings.pop("tables", BOTH)
+        return FeedFlow(spark, lake, tmp_path, Cockroach(), tables, table_name[:40].strip("_"), **settings)
+
+    return make
+
+
+def test_all_tables_go_on_to_the_same_time_and_a_topic_that_is_behind_holds_them(flow, duckdb) -> None:
+    it = flow()
+    it.put(order(10, 1, "a"), customer(11, 7, "c"), *resolved(20))
+    it.put(order(21, 2, "b"), customer(22, 8, "d"), *resolved(30, "orders"))
+    it.put(*resolved(25, "customers"))
+    it.run()
+    assert frontiers(it, "orders") == frontiers(it, "customers") == [upper(19), upper(24)]
+    for topic in BOTH:
+        for summary in it.check(duckdb, topic):
+            assert summary["crdb.job_id"] == f"ns.{it.name(topic)}"
+            assert summary["crdb.resolved_hlc"].endswith(".0000000000")
+
+
+def test_a_table_that_cannot_take_its_rows_stops_all_before_any_has_them(flow, duckdb) -> None:
+    it = flow()
+    it.put(order(10, 1, "a"), Raw("half a li", topic="customers"), *resolved(20))
+    said = it.refused()
+    assert f"ns.{it.name('customers')}" in said
+    assert "no JSON" in said
+    for topic in BOTH:
+        assert not snapshots_of_main(it.table(topic))
+    assert len(it.log.errors) == 2, "every table says that it stands still, and why"
+    it.write = lambda writer: writer.on_bad_row("quarantine")
+    it.run()
+    assert frontiers(it, "orders") == [upper(19)]
+    assert len(it.quarantined("customers")) == 1
+
+
+def test_a_run_that_ends_between_two_tables_is_repaired_by_the_next(flow, duckdb, monkeypatch) -> None:
+    it = flow()
+    it.put(order(10, 1, "a"), customer(11, 7, "c"), *resolved(20))
+    commit, seen = Coordinator.commit, []
+
+    def dies(self: Coordinator, batches: Any) -> Any:
+        seen.append(self.identity.table_name)
+        if len(seen) == 2:
+            raise CatalogError("the catalog is gone", hint="Wait.")
+        return commit(self, batches)
+
+    monkeypatch.setattr(Coordinator, "commit", dies)
+    assert "the catalog is gone" in it.refused()
+    ahead, behind = ("customers", "orders") if "customers" in seen[0] else ("orders", "customers")
+    assert frontiers(it, ahead) == [upper(19)]
+    assert frontiers(it, behind) == []
+    monkeypatch.undo()
+    it.put(order(21, 2, "b"), *resolved(30))
+    it.run()
+    for topic in BOTH:
+        it.check(duckdb, topic)
+    assert frontiers(it, behind)[0] == upper(19), "from its manifest, as it was written"
+    assert frontiers(it, ahead)[0] == upper(19), "and not a second time"
+
+
+def test_a_topic_that_comes_later_gets_a_table_if_that_is_allowed(flow, duckdb, caplog) -> None:
+    it = flow(tables={"orders": ORDERS})
+    it.read = {"key": {"customers": ("id",)}}
+    it.put(order(10, 1, "a"), *resolved(20, "orders"))
+    it.run()
+    it.put(customer(22, 8, "d"), order(24, 2, "b"), *resolved(30))
+    to_tables = it.to_tables
+    it.to_tables = {"new_tables": False}
+    assert "'customers' that it did not have before" in it.refused()
+    it.to_tables = to_tables
+    it.run()
+    assert "their types are guessed from values: id long, name string" in caplog.text
+    assert frontiers(it, "customers") == [upper(29)]
+    assert frontiers(it, "orders") == [upper(19), upper(29)]
+    for topic in BOTH:
+        it.check(duckdb, topic)
+
+
+def test_columns_that_come_in_the_middle_of_an_epoch_evolve_the_table_with_the_rows_that_have_them(
+    flow, duckdb
+) -> None:
+    it = flow(tables={"orders": ORDERS})
+    it.put(order(10, 1, "a"), order(21, 5, "waits"), *resolved(20, "orders"))
+    it.run()
+    it.put(order(22, 2, "b", note="new"), order(23, 3, "c", note=None), *resolved(30, "orders"))
+    said = it.refused()
+    assert "note string" in said
+    assert ".schema_evolution()" in said
+    assert frontiers(it, "orders") == [upper(19)], "before anything was changed"
+    it.write = lambda writer: writer.schema_evolution()
+    it.run()
+    it.put(order(31, 4, "d", note="and on"), *resolved(40, "orders"))
+    it.run()
+    assert it.table("orders").schema().column_names == ["id", "name", "amount", "note"]
+    assert len(it.check(duckdb, "orders")) == 3
+
+
+def test_columns_that_were_not_declared_are_left_out_where_the_user_says_so(flow, duckdb) -> None:
+    it = flow(tables={"orders": "id long primary key, name string"}, read={"other_columns": "ignore"})
+    it.put(order(10, 1, "a"), *resolved(20, "orders"))
+    it.run()
+    assert it.table("orders").schema().column_names == ["id", "name"]
+    it.check(duckdb, "orders")
