@@ -247,6 +247,8 @@ def parse(text: bytes, schema: pa.Schema) -> pa.RecordBatch:
         read_options=pj.ReadOptions(use_threads=False, block_size=len(text) + 1),
         parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
     )
+    if not table.num_rows:
+        raise pa.ArrowInvalid("no value")
     return table.combine_chunks().to_batches()[0]
 
 
