@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from calve.config.units import nearest
+from calve.envelope import materialize
 from calve.envelope.base import Envelope
 from calve.envelope.cockroachdb import CockroachDB, Kind
+from calve.envelope.materialize import Materialize
 from calve.model.errors import ConfigError
 
 _ENVELOPES: dict[str, Callable[[], Envelope]] = {
@@ -15,6 +17,9 @@ _ENVELOPES: dict[str, Callable[[], Envelope]] = {
     "cockroachdb-enriched": lambda: CockroachDB(Kind.ENRICHED),
     "cockroachdb-enriched-schema": lambda: CockroachDB(Kind.ENRICHED, payload=True),
     "cockroachdb-bare": lambda: CockroachDB(Kind.BARE),
+    "materialize": Materialize,
+    "materialize-upsert": lambda: Materialize(materialize.Kind.UPSERT),
+    "materialize-debezium": lambda: Materialize(materialize.Kind.DEBEZIUM),
 }
 
 

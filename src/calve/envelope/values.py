@@ -35,9 +35,13 @@ class Values:
     bytes_from: Callable[[Column], Column]
     """Bytes from their text."""
 
+    def is_text(self, kind: str) -> bool:
+        """Whether values of a type are read as text, and converted."""
+        return kind in _TEXTS
+
     def parsed_type(self, kind: str) -> T.DataType:
         """What `from_json` reads a column as."""
-        if kind in _TEXTS:
+        if self.is_text(kind):
             return T.StringType()
         if kind == "list<binary>":
             return T.ArrayType(T.StringType())
@@ -48,9 +52,9 @@ class Values:
 
     def converted(self, kind: str, value: Column) -> Column:
         """A column from what `from_json` read it as; null where a text is none of its type."""
+        if self.is_text(kind):
+            return self.from_text(kind, value)
         match kind:
-            case "uuid" | "time" | "binary":
-                return self.from_text(kind, value)
             case "list<binary>":
                 return F.transform(value, self.bytes_from)
             case "string":
@@ -80,7 +84,7 @@ class Values:
                 F.concat(F.lit(f"column {one.name!r}: "), parsed(one.name), F.lit(f" is no {one.type}")),
             )
             for one in table.columns
-            if one.type in _TEXTS
+            if self.is_text(one.type)
         ]
         return F.coalesce(*wrong) if wrong else F.lit(None).cast("string")
 

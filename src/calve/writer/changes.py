@@ -21,14 +21,12 @@ from calve.model.columns import RESERVED
 from calve.model.errors import BadName, BadRow, SchemaMismatch
 from calve.writer.cast import decoded, without_views
 from calve.writer.conform import check_keys, conform
+from calve.writer.diffs import MATERIALIZE_DIFF, are_diffs, kept_diffs
 from calve.writer.nulls import required_with_nulls
 from calve.writer.ops import DELETE, OP_COLUMN, UPSERT, op_codes, op_words, with_ops, without_promise
 
 TIME_COLUMN = "__calve_time"
 """The column of a frame that holds the times, where the source has its own: a long, or a decimal(38, 0)."""
-
-MATERIALIZE_DIFF = "_mz_diff"
-"""A changelog's op column of this name holds Materialize's +1 and -1 in place of words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +87,9 @@ def arrive(
     table = without_views(table)
     if reading.op_column is None:
         return _arrival(table, None, first_row)
-    table, codes = _take_ops(reading, reading.op_column, table, first_row)
+    table, codes, diffs = _take_ops(reading, reading.op_column, table, first_row)
     if reading.changelog is not None:
-        return _arrival(_with_changelog(reading.changelog, table, codes, time), None, first_row)
+        return _arrival(_with_changelog(reading.changelog, table, codes, diffs, time), None, first_row)
     # The first change of a key is known only by arrival: a sequence may bring an older one later.
     promised = reading.inserts_are_new and not reading.sequence
     return _arrival(table, codes if promised else without_promise(codes), first_row)
@@ -199,20 +197,28 @@ def _check_needed(reading: Reading, rows: pa.Table) -> None:
 
 def _take_ops(
     reading: Reading, name: str, table: pa.Table, first_row: int
-) -> tuple[pa.Table, pa.ChunkedArray]:
+) -> tuple[pa.Table, pa.ChunkedArray, pa.ChunkedArray | None]:
+    """The rows without their op column, op codes, and the diffs that a changelog keeps."""
     if name in table.column_names:
-        codes = op_codes(table[name], column=name, first_row=first_row)
-        return table.drop_columns([name]), _chunked(codes)
+        ops, diffs = table[name], None
+        codes = op_codes(ops, column=name, first_row=first_row)
+        if are_diffs(ops):
+            diffs = kept_diffs(ops, reading.changelog, column=name, first_row=first_row)
+        return table.drop_columns([name]), _chunked(codes), diffs
     if reading.op_required:
         raise SchemaMismatch(
             f"the op column {name!r} is not among the incoming columns: {', '.join(table.column_names)}",
             hint="Add it, or leave 'op.column' out if every row is an upsert.",
         )
-    return table, _chunked(pa.repeat(pa.scalar(UPSERT, pa.int8()), table.num_rows))
+    return table, _chunked(pa.repeat(pa.scalar(UPSERT, pa.int8()), table.num_rows)), None
 
 
 def _with_changelog(
-    added: tuple[str, str], table: pa.Table, codes: pa.ChunkedArray, time: int | pa.ChunkedArray
+    added: tuple[str, str],
+    table: pa.Table,
+    codes: pa.ChunkedArray,
+    diffs: pa.ChunkedArray | None,
+    time: int | pa.ChunkedArray,
 ) -> pa.Table:
     op_column, time_column = added
     for name in added:
@@ -221,7 +227,9 @@ def _with_changelog(
                 f"the incoming rows have a column {name!r}, which the changelog adds",
                 hint="Rename it, or set 'changelog.op.column' and 'changelog.time.column' to other names.",
             )
-    if op_column == MATERIALIZE_DIFF:
+    if diffs is not None:
+        ops = diffs
+    elif op_column == MATERIALIZE_DIFF:
         ops = pc.if_else(pc.equal(codes, DELETE), pa.scalar(-1, pa.int32()), pa.scalar(1, pa.int32()))
     else:
         ops = op_words(codes)

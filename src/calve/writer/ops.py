@@ -3,6 +3,7 @@
     I  +I  c  insert               ->  UPSERT, or INSERT where the source promises that inserts are new
     r  +U  u  U  upsert  update    ->  UPSERT
     D  -D  -U  d  delete           ->  DELETE
+    numbers (diffs.py)             ->  UPSERT where copies of the row came, DELETE where they went
 
 Guarantee (P8): a word that is not listed, or none at all, is refused with its place and is never taken
 for an insert: a lost delete is a row that stays for ever. Debezium's truncate and message events are no
@@ -20,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calve.model.errors import BadRow, SchemaMismatch
+from calve.writer.diffs import are_diffs, signs
 
 UPSERT = 1  # a row stays, an older one may be there
 DELETE = -1  # no row stays, an older one may be there
@@ -50,6 +52,8 @@ def op_codes(words: pa.Array | pa.ChunkedArray, *, column: str, first_row: int =
     """The op code of every row, inserts told from upserts. `first_row` is the number of the first one."""
     if isinstance(words, pa.Array):
         words = pa.chunked_array([words])
+    if are_diffs(words):
+        return signs(words, column=column, first_row=first_row)
     if pa.types.is_dictionary(words.type):
         words = words.cast(words.type.value_type)
     if not _is_text(words.type):

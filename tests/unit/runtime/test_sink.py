@@ -12,7 +12,7 @@ from sqlalchemy import event
 
 import calve
 from calve import Fenced, Gap, IcebergSink, SinkState
-from calve.model.errors import BadTime, CommitConflict
+from calve.model.errors import BadRow, BadTime, CommitConflict
 from calve.model.time import TIME_MAX
 from calve.runtime.health import Health
 from tests.support.sinks import MovableClock, Warehouse, changes, commit
@@ -561,3 +561,40 @@ def test_a_commit_in_a_crowd_waits_and_gives_up_cleanly(warehouse: Warehouse) ->
         assert sink.metrics().foreign_rows == 3
         assert sink.metrics().conflicts == 3
     assert len(rows_of(warehouse.load())) == 7
+
+
+def diffs(*rows: tuple[int, str, int]) -> pa.Table:
+    return pa.table(
+        {"id": [row[0] for row in rows], "v": [row[1] for row in rows], "_op": [row[2] for row in rows]}
+    )
+
+
+def test_a_changelog_with_materialize_names_keeps_how_many_copies_came_and_went(warehouse: Warehouse) -> None:
+    names = {"changelog.op.column": "_mz_diff", "changelog.time.column": "_mz_timestamp"}
+    with IcebergSink.from_options({**warehouse.options(write_mode="changelog"), **names}) as sink:
+        commit(sink, 3, diffs((1, "a", 3), (1, "a", -2), (2, "b", -1)))
+        sink.begin_epoch(4)
+        with pytest.raises(
+            BadRow, match=r"row 0: the change is of 2147483648 copies of a row, more than an int"
+        ):
+            sink.write_batch(diffs((1, "a", 2**31)))
+    seen = [(row["id"], row["_mz_diff"], row["_mz_timestamp"]) for row in ordered(rows_of(warehouse.load()))]
+    assert sorted(seen) == [(1, -2, 3), (1, 3, 3), (2, -1, 3)]
+
+
+@pytest.mark.parametrize(
+    "options,reason",
+    [
+        ({"write_mode": "changelog"}, "a word does not say how many"),
+        ({"write_mode": "upsert", "equality_delete_columns": "id"}, "a key has one row"),
+    ],
+)
+def test_several_copies_of_a_row_are_refused_where_one_has_room(
+    warehouse: Warehouse, options: dict[str, str], reason: str
+) -> None:
+    with warehouse.sink(**options) as sink:
+        commit(sink, 1, diffs((1, "a", 1), (2, "b", 1)))
+        commit(sink, 2, diffs((1, "a", -1)))
+        sink.begin_epoch(3)
+        with pytest.raises(BadRow, match=rf"row 1: the change is of 2 copies of a row, and {reason}"):
+            sink.write_batch(diffs((3, "c", 1), (4, "d", -2)))

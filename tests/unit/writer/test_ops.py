@@ -73,8 +73,8 @@ def test_case_51_truncate_and_message_are_refused_by_name(word: str, name: str) 
 
 
 def test_an_op_that_is_no_text_is_a_mismatch_of_the_schema() -> None:
-    with pytest.raises(SchemaMismatch, match="the op column '_op' is int8, not text"):
-        op_codes(pa.array([1, -1], pa.int8()), column="_op")
+    with pytest.raises(SchemaMismatch, match="the op column '_op' is double, not text"):
+        op_codes(pa.array([1.0, -1.0]), column="_op")
 
 
 def test_a_long_word_is_cut_in_the_error() -> None:
@@ -91,3 +91,14 @@ def test_rows_carry_their_codes_beside_their_columns() -> None:
         INSERT,
         DELETE,
     ]
+
+
+def test_numbers_are_diffs_and_their_sign_is_the_op():
+    codes = op_codes(pa.array([1, -1, 7, -3], pa.int64()), column="op")
+    assert codes.to_pylist() == [UPSERT, DELETE, UPSERT, DELETE]
+
+
+@pytest.mark.parametrize("wrong", [0, None])
+def test_a_number_that_is_no_diff_is_refused_with_its_row(wrong):
+    with pytest.raises(BadRow, match=rf"column 'op', row 11: {wrong} is no diff"):
+        op_codes(pa.array([1, wrong], pa.int64()), column="op", first_row=10)

@@ -101,7 +101,11 @@ class Clockwork:
         for name in needed:
             missing = missing | column(name).isNull()
         if sink.mode is not Mode.APPEND and sink.op_column in self.schema.names:
-            missing = missing | ~F.coalesce(column(sink.op_column).isin(*OP_WORDS), F.lit(False))
+            said = column(sink.op_column)
+            # Materialize's diffs are numbers.
+            diffs = isinstance(self.schema[sink.op_column].dataType, T.IntegralType)
+            is_op = said != 0 if diffs else said.isin(*OP_WORDS)
+            missing = missing | ~F.coalesce(is_op, F.lit(False))
         if ERROR in self.schema.names:
             missing = missing | column(ERROR).isNotNull()
         return missing

@@ -135,7 +135,7 @@ class StreamReader:
         given = {
             "topic": F.lit(topic),
             "partition": F.lit("0"),
-            "offset": F.monotonically_increasing_id(),
+            "offset": F.lit(0).cast("long"),  # a stream has no numbers for its rows
             "key": F.lit(None).cast("binary"),
         }
         for name, column in given.items():
