@@ -1,0 +1,196 @@
+"""Rows: what the parsed messages of some versions say, as Spark expressions.
+
+    m0, m1, …: a message as each version parses it, null in all but its own ──▶ columns, op, position, error
+
+With one version, which is the usual case, nothing is chosen between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from calve.config.columns import SourceTable
+from calve.envelope.debezium import position
+from calve.envelope.debezium.toast import Placeholder
+from calve.envelope.debezium.values import Values
+from calve.envelope.debezium.version import Version, type_of
+from calve.envelope.messages import quoted
+from calve.envelope.types import spark_type
+from calve.envelope.values import CORRUPT
+
+_OPS = {"c": "insert", "r": "upsert", "u": "upsert", "d": "delete"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What messages say of the rows of a table."""
+
+    table: SourceTable
+    versions: Sequence[Version]
+    values: Values
+    placeholder: Placeholder
+
+    # ---------------------------------------------------------------- the message
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of parsed messages, one a version."""
+        return [f"__calve_m{number}" for number in range(len(self.versions))]
+
+    @property
+    def source(self) -> Column:
+        return self._of_all(lambda message: message["source"])
+
+    @property
+    def transaction(self) -> Column:
+        return self._of_all(lambda message: message["transaction"])
+
+    @property
+    def code(self) -> Column:
+        """Debezium's letter for what happened."""
+        return self._of_all(lambda message: message["op"])
+
+    @property
+    def has_row(self) -> Column:
+        return self._in_any("after")
+
+    @property
+    def has_old_row(self) -> Column:
+        return self._in_any("before")
+
+    def op(self) -> Column:
+        """What happened, in our words; null where the letter says no change of a row."""
+        pairs = [F.lit(word) for pair in _OPS.items() for word in pair]
+        return F.try_element_at(F.create_map(*pairs), self.code)
+
+    def _of_all(self, part: Callable[[Column], Column]) -> Column:
+        parts = [part(F.col(name)) for name in self.names]
+        return F.coalesce(*parts) if len(parts) > 1 else parts[0]
+
+    def _in_any(self, part: str) -> Column:
+        return reduce(Column.__or__, (F.col(name)[part].isNotNull() for name in self.names))
+
+    # ---------------------------------------------------------------- columns
+
+    def raw(self, name: str) -> list[tuple[Version, Column]]:
+        """A column as it came, in each version that has it: of the row; of the old one in a delete, where the
+        key alone counts if there is one."""
+        found = []
+        for message, version in zip(self.names, self.versions, strict=True):
+            if name not in version.fields:
+                continue
+            value = F.col(message)["after"].getField(name)
+            if name in self.table.key or not self.table.key:
+                old = F.col(message)["before"].getField(name)
+                value = F.when(F.col(message)["op"] == "d", old).otherwise(value)
+            found.append((version, value))
+        return found
+
+    def column(self, name: str) -> Column:
+        """A data column."""
+        kind, target = spark_type(self.table.column(name).type), type_of(self.table, name)
+        made = [
+            self.values.column(version.fields[name], target, raw).cast(kind)
+            for version, raw in self.raw(name)
+        ]
+        return F.coalesce(*made) if made else F.lit(None).cast(kind)
+
+    def old_value(self, name: str) -> Column:
+        """A column of the row before the change; null where it was not sent."""
+        kind, target = spark_type(self.table.column(name).type), type_of(self.table, name)
+        made = []
+        for message, version in zip(self.names, self.versions, strict=True):
+            if (one := version.fields.get(name)) is not None:
+                raw = F.col(message)["before"].getField(name)
+                value = self.values.column(one, target, raw).cast(kind)
+                unsent = self.placeholder.is_in(one, raw)
+                made.append(value if unsent is None else F.when(~unsent, value))
+        return F.coalesce(*made) if made else F.lit(None).cast(kind)
+
+    def unavailable(self, name: str) -> Column | None:
+        """Whether the source did not send a column's value; `None` where it always does."""
+        found = [(self.placeholder.is_in(version.fields[name], raw), raw) for version, raw in self.raw(name)]
+        # A null is no placeholder, and says nothing in a comparison.
+        said = [F.coalesce(one, F.lit(False)) for one, _ in found if one is not None]
+        return F.greatest(*said) if len(said) > 1 else (said[0] if said else None)
+
+    # ---------------------------------------------------------------- what is wrong
+
+    def unread(self) -> list[Column]:
+        """Texts about messages that are of no version, or do not fit theirs."""
+        of_none = reduce(Column.__and__, (F.col(name).isNull() for name in self.names))
+        return [
+            F.when(of_none, F.lit("this is no message of Debezium, or its schema was not seen")),
+            *(
+                F.when(F.col(name)[CORRUPT].isNotNull(), F.lit("a value does not fit the column's type"))
+                for name in self.names
+            ),
+        ]
+
+    def misread(self) -> list[Column]:
+        """Texts about values that cannot be read; `column` must have been selected before."""
+        found = []
+        for one in self.table.columns:
+            for version, raw in self.raw(one.name):
+                field, target = version.fields[one.name], type_of(self.table, one.name)
+                wrong = self.values.is_wrong(field, target, raw, F.col(quoted(one.name)))
+                if wrong is not None:
+                    if (unsent := self.placeholder.is_in(field, raw)) is not None:
+                        wrong = wrong & ~unsent
+                    shown = F.left(_shown(raw, self.values.wire_type(field, target)), F.lit(100))
+                    about = F.concat(F.lit(f"column {one.name!r}: "), shown, F.lit(f" is no {one.type}"))
+                    found.append(F.when(wrong, about))
+        return found
+
+    def not_sent(self) -> list[Column]:
+        """Texts about values that the source did not send."""
+        found = [(name, self.unavailable(name)) for name in self.table.names]
+        return [F.when(one, F.lit(self.about_unsent(name))) for name, one in found if one is not None]
+
+    @staticmethod
+    def about_unsent(name: str) -> str:
+        return (
+            f"column {name!r}: the source did not send its value, which is long and did not change: "
+            "ALTER TABLE … REPLICA IDENTITY FULL, or toast='keep'"
+        )
+
+    def without_key(self) -> list[Column]:
+        about = "is null, and is part of the key"
+        return [
+            F.when(F.col(quoted(name)).isNull(), F.lit(f"column {name!r} {about}")) for name in self.table.key
+        ]
+
+    def strange(self, truncates: str) -> list[Column]:
+        """Texts about messages that are no change of a row."""
+        code, source = self.code, self.source
+        connector = F.coalesce(source["connector"], F.lit("none"))
+        truncate = (
+            "the table was truncated at the source, which names no row: empty the table by hand, or say "
+            "truncates='skip'"
+        )
+        reasons = [
+            F.when(code.isNull(), F.lit("the message has no op: this is no message of Debezium")),
+            F.when(
+                ~connector.isin(*position.SUPPORTED),
+                F.concat(
+                    F.lit("the connector "), connector, F.lit(" is not supported: its order is not known")
+                ),
+            ),
+            F.when((code != "d") & ~self.has_row, F.lit("the message has no `after`")),
+            F.when((code == "d") & ~self.has_old_row, F.lit("a delete without `before`")),
+        ]
+        no_row = F.when(code == "t", F.lit(truncate)) if truncates == "refuse" else F.lit(None).cast("string")
+        unknown = F.concat(F.lit("the op "), code, F.lit(" is not known"))
+        return [no_row, F.when(~code.isin(*_OPS, "t"), unknown), *reasons]
+
+
+def _shown(raw: Column, kind: T.DataType) -> Column:
+    if isinstance(kind, (T.ArrayType, T.MapType, T.StructType)):
+        return F.to_json(raw)
+    return F.base64(raw) if isinstance(kind, T.BinaryType) else raw.cast("string")
