@@ -9,7 +9,7 @@ Order and replays: `position.py`. Values: `schema.py`, `values.py`. What Postgre
 Times, where the transaction topic marks them: that of a change is the LSN of the last commit before its
 transaction, so that all changes of a transaction have one time, which is below the LSN of its own commit.
 Rows of a snapshot and the events before the first commit have no such LSN: they get `floor`, the mark that
-was reached before the micro-batch. So a row of a snapshot that comes late is written late, and never taken for
+was reached before the micro-batch. So a row of a snapshot that comes late is written late, never taken for
 a replay: it stands before all changes of its key in their partition.
 """
 
