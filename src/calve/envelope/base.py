@@ -9,9 +9,9 @@ cannot be decoded is a row with an ERROR, never a row less (P8).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame
 
@@ -62,4 +62,24 @@ class Envelope(Protocol):
 
     def decode(self, raw: DataFrame, table: SourceTable) -> DataFrame:
         """The changes and marks in a frame of messages."""
+        ...
+
+
+class Boundaries(Protocol):
+    """A topic beside those of the tables that says how far they are, such as that of transactions."""
+
+    @property
+    def topic(self) -> str: ...
+
+    def advance(self, messages: DataFrame, before: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What is known after a micro-batch: a function of its messages and of what was known before, which
+        is empty at first. As JSON has it."""
+        ...
+
+    def mark(self, state: Mapping[str, Any]) -> int:
+        """No change before it is to come."""
+        ...
+
+    def decode(self, raw: DataFrame, table: SourceTable, before: Mapping[str, Any]) -> DataFrame:
+        """The changes in messages of a table, by what was known before them."""
         ...

@@ -8,6 +8,7 @@ from calve.config.units import nearest
 from calve.envelope import materialize
 from calve.envelope.base import Envelope
 from calve.envelope.cockroachdb import CockroachDB, Kind
+from calve.envelope.debezium import Debezium
 from calve.envelope.materialize import Materialize
 from calve.model.errors import ConfigError
 
@@ -17,6 +18,8 @@ _ENVELOPES: dict[str, Callable[[], Envelope]] = {
     "cockroachdb-enriched": lambda: CockroachDB(Kind.ENRICHED),
     "cockroachdb-enriched-schema": lambda: CockroachDB(Kind.ENRICHED, payload=True),
     "cockroachdb-bare": lambda: CockroachDB(Kind.BARE),
+    "debezium": Debezium,
+    "debezium-schemas": lambda: Debezium(schemas=True),
     "materialize": Materialize,
     "materialize-upsert": lambda: Materialize(materialize.Kind.UPSERT),
     "materialize-debezium": lambda: Materialize(materialize.Kind.DEBEZIUM),

@@ -146,7 +146,7 @@ class Debezium:
             *order,
             *mark,
             PARTITION,
-            *errors(F.col(ERROR), place_of(), self.shown(F.col("value"))),
+            *errors(F.col(ERROR), place_of(judged), self.shown(F.col("value"))),
         )
 
     def shown(self, value: Column) -> Column:

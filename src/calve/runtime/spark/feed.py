@@ -24,12 +24,13 @@ from pyspark.sql import functions as F
 
 from calve.config.columns import SourceTable
 from calve.config.infer import warn_of_guesses
-from calve.envelope.base import Envelope, Sample
+from calve.envelope.base import Boundaries, Envelope, Sample
 from calve.model.errors import Diverged, SchemaMismatch
 from calve.runtime.spark.files import CheckpointFiles
 from calve.runtime.spark.pipeline import Part, Pipeline
 from calve.runtime.spark.process import own_marks, process
 from calve.runtime.spark.run import OffsetLog
+from calve.runtime.spark.states import States, keep_state, read_state
 from calve.runtime.spark.topics import carried, keep_topic, read_topics
 from calve.runtime.spark.work import Heard
 
@@ -54,6 +55,10 @@ class Feed:
     """All partitions of these topics, by what Spark says of its offsets; `None`: there is one."""
     tells: Callable[[Column], Column] = Column.isNotNull
     """Whether the text of a message may show columns of its table; cheap, and wrong at times."""
+    version: Callable[[Column], Column | None] = lambda _: None
+    """A number that tells apart messages with other columns, where a message says it."""
+    boundaries: Boundaries | None = None
+    """What says how far the tables are, where that is a topic of its own."""
     ignores_columns: bool = False
     """Columns of messages that were not declared are left out, because the user said so."""
     all_at_once: Callable[[], DataFrame] | None = None
@@ -109,15 +114,38 @@ class FeedRun:
                     self._learn(topics[name], found, messages)
                 else:
                     topics[name] = self._join(name, found, messages, micro_batch)
-            tables = [(topic.pipeline, _decoded(topic, messages)) for _, topic in sorted(topics.items())]
+            states = self._states(messages, micro_batch)
+            tables = [
+                (topic.pipeline, self._decoded(topic, messages, states))
+                for _, topic in sorted(topics.items())
+            ]
             if tables:
-                process(tables, micro_batch, lambda parts: self._heard(parts, sorted(topics)))
+                process(tables, micro_batch, lambda parts: self._heard(parts, sorted(topics), states))
         finally:
             messages.unpersist()
 
-    def _heard(self, parts: Sequence[Part], topics: Sequence[str]) -> Heard:
+    def _decoded(self, topic: _Topic, messages: DataFrame, states: States | None) -> DataFrame:
+        mine = messages.where(F.col("topic").isNull() | (F.col("topic") == topic.name))
+        if states is None or self._feed.boundaries is None:
+            return topic.envelope.decode(mine, topic.table)
+        return self._feed.boundaries.decode(mine, topic.table, states.before)
+
+    def _states(self, messages: DataFrame, micro_batch: int) -> States | None:
+        """What the boundaries are before and after a micro-batch, where they are a topic of their own."""
+        if self._feed.boundaries is None:
+            return None
+        assert self._files is not None
+        before = read_state(self._files, micro_batch - 1) if micro_batch else {}
+        after = self._feed.boundaries.advance(messages, before)
+        keep_state(self._files, micro_batch, after)
+        return States(before, after)
+
+    def _heard(self, parts: Sequence[Part], topics: Sequence[str], states: States | None) -> Heard:
         """What the source says of how far it is, over all tables: also what it said before to tables that are
         older than others."""
+        if states is not None and self._feed.boundaries is not None:
+            name, mark = self._feed.boundaries.topic, self._feed.boundaries.mark(states.after)
+            return Heard({name: mark}, {name: frozenset({mark})}, frozenset({name}))
         said = own_marks(parts)
         marks = dict(said.marks)
         for part in parts:
@@ -191,11 +219,6 @@ class FeedRun:
         keep_topic(self._files, topic.name, topic.version, topic.table)
 
 
-def _decoded(topic: _Topic, messages: DataFrame) -> DataFrame:
-    mine = F.col("topic").isNull() | (F.col("topic") == topic.name)
-    return topic.envelope.decode(messages.where(mine), topic.table)
-
-
 def _samples(messages: DataFrame, feed: Feed) -> dict[str, list[Sample]]:
     """By topic, the first and the last message of each partition that shows columns. A topic that has only
     other messages has none, and is in it all the same."""
@@ -204,20 +227,25 @@ def _samples(messages: DataFrame, feed: Feed) -> dict[str, list[Sample]]:
     mine = F.col("topic").isNotNull()
     if feed.topics is not None:
         mine = mine & F.col("topic").isin(*feed.topics)
+    if feed.boundaries is not None:
+        mine = mine & (F.col("topic") != feed.boundaries.topic)
     at = F.when(tells, F.col("offset"))
+    version = feed.version(F.col("value"))
+    by = ["topic", "partition", *([] if version is None else [version.alias("version")])]
     rows = (
         messages.where(mine)
-        .groupBy("topic", "partition")
+        .groupBy(*by)
         .agg(F.min_by(message, at).alias("first"), F.max_by(message, at).alias("last"))
         .collect()
     )
     found: dict[str, list[Sample]] = {row["topic"]: [] for row in rows}
-    for row in sorted(rows, key=lambda row: (row["topic"], row["partition"])):
+    for row in rows:
         looked_at = {one["offset"]: one for one in (row["first"], row["last"]) if one is not None}
         for one in looked_at.values():
             sample = Sample(row["topic"], row["partition"], one["offset"], one["key"], one["value"])
             found[row["topic"]].append(sample)
-    return found
+    # In the order of their offsets: a column that changed its type did so once.
+    return {name: sorted(some, key=lambda one: (one.partition, one.offset)) for name, some in found.items()}
 
 
 def _together(declared: SourceTable | None, kept: SourceTable) -> SourceTable:

@@ -282,7 +282,6 @@ class Pipeline:
             if run.quarantine is not None and written.quarantined
             else None,
             delivered=work.delivered or ({} if before is None else before.delivered),
-            open={} if work.heard is None else work.heard.open,
             **known_then(run.quarantine, work, written, before),
         )
         run.stash.save(manifest)

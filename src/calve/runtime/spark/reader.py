@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,8 +19,10 @@ from pyspark.sql import functions as F
 
 from calve.config.columns import SourceTable
 from calve.config.layout import parse_columns
-from calve.envelope.base import Envelope
+from calve.envelope.base import Boundaries, Envelope
 from calve.envelope.cockroachdb import CockroachDB, CockroachFiles, file_messages
+from calve.envelope.debezium import Debezium
+from calve.envelope.debezium.boundaries import Transactions
 from calve.envelope.known import envelope_of
 from calve.model.errors import ConfigError
 from calve.runtime.spark.feed import Feed
@@ -54,11 +57,13 @@ class StreamReader:
         **settings: Any,
     ) -> Feed:
         """Topics of Kafka. `tables` declares columns: the text of a CREATE TABLE or a column list for one
-        topic, or a mapping of topics to such texts. `options` are those of Spark's Kafka source."""
+        topic, or a mapping of topics to such texts. `transaction_topic` is Debezium's: with it no snapshot
+        shows half a transaction. `options` are those of Spark's Kafka source."""
         names = (topics,) if isinstance(topics, str) else tuple(topics)
+        marks = settings.get("transaction_topic")
         said = {
             "kafka.bootstrap.servers": bootstrap_servers,
-            "subscribe": ",".join(names),
+            "subscribe": ",".join([*names, *([] if marks is None else [marks])]),
             "startingOffsets": "earliest",
             "includeHeaders": "true",
             # Without it, records of transactions that were aborted are read too.
@@ -173,8 +178,13 @@ def _feed(
     settings: Mapping[str, Any],
 ) -> Feed:
     one = envelope_of(envelope) if isinstance(envelope, str) else envelope
+    boundaries = None
+    if (marks := settings.get("transaction_topic")) is not None:
+        one, boundaries = _transactions(one, marks, topics)
     return Feed(
         frame=frame,
+        boundaries=boundaries,
+        version=getattr(one, "version", lambda _: None),
         envelope=lambda _: one,
         tables=tables_of(tables, topics),
         topics=topics,
@@ -184,8 +194,28 @@ def _feed(
     )
 
 
+def _transactions(
+    envelope: Envelope, topic: str, topics: Sequence[str] | None
+) -> tuple[Envelope, Boundaries]:
+    """Debezium's transaction topic as what says how far the tables are."""
+    if not isinstance(envelope, Debezium):
+        raise ConfigError(
+            "a transaction topic is Debezium's, and the envelope is another",
+            hint="Leave transaction_topic out.",
+        )
+    if topics is None:
+        raise ConfigError(
+            "with a transaction topic the topics must be named: a transaction is complete when the events of "
+            "all tables that are read have come",
+            hint="Name them.",
+        )
+    one = replace(envelope, transactions=True)
+    tables = frozenset(".".join(name.split(".")[-2:]) for name in topics)
+    return one, Transactions(topic, one, tables)
+
+
 def _settings(settings: Mapping[str, Any], topics: Sequence[str] | None) -> dict[str, Any]:
-    known = {"other_columns", "job_id", "key"}
+    known = {"other_columns", "job_id", "key", "transaction_topic"}
     if unknown := [name for name in settings if name not in known]:
         raise ConfigError(
             f"there is no setting {unknown[0]!r} of a feed", hint=f"There are: {', '.join(sorted(known))}."

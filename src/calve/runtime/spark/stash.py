@@ -97,8 +97,6 @@ class Manifest:
     """The outbox of the rows that did not fit."""
     delivered: Mapping[str, str] = field(default_factory=dict)
     """The last position of each partition of the source, where changes have positions."""
-    open: Mapping[str, Any] = field(default_factory=dict)
-    """What the source has begun and not ended, such as transactions, as its envelope keeps it."""
     quarantined: int | None = None
     """The quarantine's frontier once they are committed. What it has beyond, the checkpoint does not know."""
     ahead: tuple[Place, ...] = ()

@@ -48,8 +48,6 @@ class Heard:
     """All times that each partition said."""
     partitions: frozenset[str] | None = None
     """All that there are; `None`: as the configuration says."""
-    open: Mapping[str, Any] = field(default_factory=dict)
-    """What the source has begun and not ended, for the next micro-batch."""
 
     def new(self, before: Mapping[str, int]) -> frozenset[int]:
         """The times that partitions said beyond what they had said before: to go back says nothing."""
