@@ -106,6 +106,7 @@ class FeedFlow:
     """What else the user says."""
     read: dict[str, Any] = field(default_factory=dict)
     to_tables: dict[str, Any] = field(default_factory=dict)
+    trigger: dict[str, Any] = field(default_factory=lambda: {"availableNow": True})
     sent: list[list[Event]] = field(default_factory=list)
     log: Log = field(default_factory=Log)
     _offset: int = 0
@@ -166,7 +167,7 @@ class FeedFlow:
         writer = self.lake_of(self.write(writer))
         return (
             writer.option("checkpointLocation", str(self.folder / "checkpoint"))
-            .trigger(availableNow=True)
+            .trigger(**self.trigger)
             .to_tables(f"{self.lake.name}.{NAMESPACE}.{self.prefix}_{{table}}", **self.to_tables)
         )
 

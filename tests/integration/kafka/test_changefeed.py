@@ -1,0 +1,98 @@
+"""A CockroachDB changefeed on a real Kafka broker: partitions, transactions, compaction, a restart."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.dialects.cockroachdb import Cockroach, upper
+from tests.support.feeds import Change, Mark
+from tests.support.kafka_feeds import KafkaFlow
+from tests.support.truth import snapshots_of_main, summary_of
+
+pytestmark = [pytest.mark.spark, pytest.mark.servers]
+
+ORDERS = "id long primary key, name string not null, amount decimal(10,2)"
+
+
+def put(time: int, id: int, name: str, partition: int = 0) -> Change:
+    return Change(time, {"id": id}, {"id": id, "name": name, "amount": None}, partition=partition)
+
+
+def marks(time: int, *partitions: int) -> tuple[Mark, ...]:
+    return tuple(Mark(time, partition=partition) for partition in partitions or (0,))
+
+
+def frontiers(it: KafkaFlow) -> list[int]:
+    return [int(summary_of(one)["calve.frontier"]) for one in snapshots_of_main(it.table())]
+
+
+@pytest.fixture
+def flow(spark, lake, kafka, tmp_path: Path, table_name: str) -> Callable[..., KafkaFlow]:
+    def make(**topic: Any) -> KafkaFlow:
+        prefix = table_name[:40].strip("_")
+        it = KafkaFlow(
+            spark, lake, tmp_path, Cockroach(key_in_value=False), {"orders": ORDERS}, prefix, kafka=kafka
+        )
+        kafka.create(it.topic("orders"), **topic)
+        return it
+
+    return make
+
+
+def test_a_partition_that_is_added_holds_the_frontier_until_it_has_spoken(flow, kafka, duckdb) -> None:
+    it = flow(partitions=2)
+    it.put(put(10, 1, "a"), put(11, 2, "b", 1), *marks(20, 0, 1))
+    it.run()
+    assert frontiers(it) == [upper(19)]
+    kafka.add_partitions(it.topic("orders"), 3)
+    it.put(put(21, 3, "c"), *marks(30, 0, 1))
+    it.run()
+    assert frontiers(it) == [upper(19)], "the third may still have changes before 30"
+    it.put(put(22, 4, "d", 2), *marks(30, 2))
+    it.run()
+    assert frontiers(it) == [upper(19), upper(29)]
+    it.check(duckdb)
+
+
+def test_records_of_an_aborted_transaction_are_not_read(flow, kafka, duckdb) -> None:
+    it = flow()
+    with kafka.transaction() as transaction:
+        for record in it.records(put(10, 1, "a")):
+            transaction.send(it.topic("orders"), record)
+    with kafka.transaction(commit=False) as transaction:
+        for record in it.records(put(11, 2, "never")):
+            transaction.send(it.topic("orders"), record)
+    it.put(*marks(20))
+    it.sent.append([put(10, 1, "a")])
+    it.run()
+    assert len(it.check(duckdb)) == 1
+    assert it.log.seen[-1].rows + it.log.seen[0].rows <= 2
+
+
+def test_a_broker_that_restarts_is_waited_for_and_nothing_is_lost_or_doubled(flow, kafka, duckdb) -> None:
+    it = flow()
+    it.put(put(10, 1, "a"), *marks(20))
+    committed = threading.Event()
+    seen = it.log.on_progress
+
+    def on_progress(progress: Any) -> None:
+        seen(progress)
+        if progress.frontier == upper(29):
+            committed.set()
+
+    it.log.on_progress = on_progress
+    it.trigger = {"processingTime": "200 milliseconds"}
+    query = it.start()
+    try:
+        kafka.restart()
+        it.put(put(21, 2, "b"), *marks(30))
+        assert committed.wait(60), query.exception()
+    finally:
+        query.stop()
+    it.check(duckdb)
+    assert frontiers(it)[-1] == upper(29)
