@@ -14,7 +14,15 @@ PLAIN = ("append", "latency", "group", "long_run", "resume", "upsert", "memory",
 ON_SERVERS = ("rest", "s3")
 """They start servers of their own: `make jars` brings those in Java."""
 
-ON_SPARK = ("spark-append", "spark-upsert", "spark-long-run", "spark-memory", "spark-files", "spark-profile")
+ON_SPARK = (
+    "spark-append",
+    "spark-upsert",
+    "spark-long-run",
+    "spark-memory",
+    "spark-files",
+    "spark-profile",
+    "spark-decode",
+)
 """They need Java and the jars of the peers: `make jars`."""
 
 NAMES = (*PLAIN, *ON_SERVERS, *ON_SPARK)

@@ -113,6 +113,7 @@ def test_of_each_kind_of_bad_message_the_reason_is_told(flow) -> None:
         '{"resolved": "17"}': "the resolved time 17 is no HLC",
         f'{{"after": {{"id": "x", "name": "a"}}, {updated}}}': "'id' is no long",
         f'{{"after": {{"id": 1, "name": "a", "amount": "dear"}}, {updated}}}': "'amount' is no decimal(10,2)",
+        f'{{"after": {{"id": 1, "name": "a", "amount": 1.005}}, {updated}}}': "is no decimal(10,2)",
         f'{{"after": null, {updated}}}': "a delete without its key",
         f'{{"after": null, "key": ["x"], {updated}}}': "the key 'id': x is no long",
         f'{{"after": {{"name": "a"}}, "key": [1], {updated}}}': "the key is null",

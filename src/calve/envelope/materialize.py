@@ -27,7 +27,7 @@ from calve.config.columns import SourceColumn, SourceTable
 from calve.config.infer import infer, warn_of_guesses
 from calve.config.merge import merge
 from calve.envelope.base import Sample
-from calve.envelope.messages import errors, place_of, quoted
+from calve.envelope.messages import errors, place_of, placed_by, quoted
 from calve.envelope.types import spark_type
 from calve.envelope.values import CORRUPT, Values, hexadecimal, parse, unfit
 from calve.model.columns import ERROR, MARK, OP, ORDER, PARTITION, TIME
@@ -127,7 +127,7 @@ class Materialize:
             {"value": value, "m": parse(value, self._schema(table))}
         )
         said = _Said(self.kind, table)
-        kept = [name for name in ("topic", "partition", "offset", "place", "value") if name in raw.columns]
+        kept = [*placed_by(raw), "value"]
         # In steps: what is used twice is computed once.
         read = told.select(
             *(said.column(one).alias(one.name) for one in table.columns),

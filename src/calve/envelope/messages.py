@@ -11,10 +11,19 @@ _RAW_CHARACTERS = 100_000
 """Of a bad message; what is longer is cut."""
 
 
+_PLACES = ("topic", "partition", "offset", "file", "line")
+
+
+def placed_by(raw: DataFrame) -> list[str]:
+    """The columns that say where a message stands. They are carried along, and made a text only where one is
+    asked for: that costs more than to parse a message."""
+    return [name for name in _PLACES if name in raw.columns]
+
+
 def place_of(raw: DataFrame) -> Column:
-    """Where a message stands: as its source says, or by its topic, partition and offset."""
-    if "place" in raw.columns:
-        return F.col("place")
+    """Where a message stands, by its file and line, or by its topic, partition and offset."""
+    if "file" in raw.columns:
+        return F.format_string("file %s, line %s", F.col("file"), F.col("line"))
     return F.format_string(
         "topic %s, partition %s, offset %s", F.col("topic"), F.col("partition"), F.col("offset")
     )

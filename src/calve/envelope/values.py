@@ -24,6 +24,8 @@ from calve.envelope.types import spark_type
 CORRUPT = "__calve_corrupt"
 _OPTIONS = {"columnNameOfCorruptRecord": CORRUPT}
 _TEXTS = ("uuid", "time", "binary")
+_NESTED = (T.ArrayType, T.MapType, T.StructType)
+_MORE_DIGITS, _DECIMAL_DIGITS_MAX = 4, 38
 _MICROSECONDS_A_DAY = 86_400_000_000
 _JSON_NULL = '{"__crdb_json_null__":true}'
 
@@ -45,7 +47,9 @@ class Values:
             return T.StringType()
         if kind == "list<binary>":
             return T.ArrayType(T.StringType())
-        return spark_type(kind)
+        read = spark_type(kind)
+        # With more digits than the column has: what would be rounded is seen.
+        return _wide(read) if isinstance(read, T.DecimalType) else read
 
     def schema(self, columns: Sequence[SourceColumn]) -> T.StructType:
         return T.StructType([T.StructField(one.name, self.parsed_type(one.type)) for one in columns])
@@ -54,6 +58,8 @@ class Values:
         """A column from what `from_json` read it as; null where a text is none of its type."""
         if self.is_text(kind):
             return self.from_text(kind, value)
+        if kind.startswith("decimal"):
+            return value.cast(spark_type(kind))
         match kind:
             case "list<binary>":
                 return F.transform(value, self.bytes_from)
@@ -80,13 +86,30 @@ class Values:
         """Which text is none of its type; null where all are."""
         wrong = [
             F.when(
-                parsed(one.name).isNotNull() & self.converted(one.type, parsed(one.name)).isNull(),
+                self._is_other(one.type, parsed(one.name)),
                 F.concat(F.lit(f"column {one.name!r}: "), parsed(one.name), F.lit(f" is no {one.type}")),
             )
             for one in table.columns
-            if self.is_text(one.type)
+            if self.is_text(one.type) or one.type.startswith("decimal")
         ]
         return F.coalesce(*wrong) if wrong else F.lit(None).cast("string")
+
+    def _is_other(self, kind: str, value: Column) -> Column:
+        if kind.startswith("decimal"):
+            return value != value.cast(spark_type(kind))
+        return value.isNotNull() & self.converted(kind, value).isNull()
+
+    def unlike(self, columns: Sequence[SourceColumn], texts: Column) -> Column:
+        """The columns of a struct of texts whose text is none of their type, in words."""
+        wrong = [
+            F.when(
+                texts[one.name].isNotNull() & self.from_text(one.type, texts[one.name]).isNull(),
+                F.lit(f"{one.name!r} is no {one.type}"),
+            )
+            for one in columns
+            if not isinstance(spark_type(one.type), _NESTED)
+        ]
+        return F.concat_ws(", ", *wrong) if wrong else F.lit("")
 
 
 def parse(text: Column, schema: T.StructType) -> Column:
@@ -97,24 +120,25 @@ def parse(text: Column, schema: T.StructType) -> Column:
 def unfit(text: Column, path: Sequence[str], values: Values, columns: Sequence[SourceColumn]) -> Column:
     """Why a message is corrupt: what it is not, or which of its columns does not fit. Costly, and evaluated
     only where it is known to be."""
+    texts = T.StructType([T.StructField(one.name, T.StringType()) for one in columns])
+    inside = reduce(lambda inner, name: T.StructType([T.StructField(name, inner)]), reversed(path), texts)
 
-    def fails(kind: T.StructType) -> Column:
-        return parse(text, kind)[CORRUPT].isNotNull()
+    def reason(message: Column) -> Column:
+        row = reduce(lambda outer, name: outer[name], path, message)
+        named = values.unlike(columns, row)
+        return (
+            F.when(message.isNull() | message[CORRUPT].isNotNull(), "the message is no JSON object")
+            .when(named != "", F.concat(F.lit("a value does not fit: "), named))
+            .otherwise("the message does not have the shape of its envelope")
+        )
 
-    def inside(fields: T.StructType) -> T.StructType:
-        return reduce(lambda inner, name: T.StructType([T.StructField(name, inner)]), reversed(path), fields)
+    # In a lambda, so that the message is parsed once for all that is asked of it.
+    return F.get(F.transform(F.array(parse(text, inside)), reason), F.lit(0))
 
-    wrong = [
-        F.when(fails(inside(values.schema([one]))), F.lit(f"{one.name!r} is no {one.type}"))
-        for one in columns
-    ]
-    named = F.concat_ws(", ", *wrong) if wrong else F.lit("")
-    # Without a column that could fail, only a text that is no JSON fails.
-    return (
-        F.when(fails(T.StructType([])), F.lit("the message is no JSON object"))
-        .when(named != "", F.concat(F.lit("a value does not fit: "), named))
-        .otherwise(F.lit("the message does not have the shape of its envelope"))
-    )
+
+def _wide(kind: T.DecimalType) -> T.DecimalType:
+    more = min(_MORE_DIGITS, _DECIMAL_DIGITS_MAX - kind.precision)
+    return T.DecimalType(kind.precision + more, kind.scale + more)
 
 
 def hexadecimal(text: Column) -> Column:

@@ -27,7 +27,7 @@ from pyspark.sql import types as T
 from calve.config.columns import SourceColumn, SourceTable
 from calve.envelope.base import Sample
 from calve.envelope.cockroachdb.learn import learn
-from calve.envelope.messages import errors, place_of, quoted
+from calve.envelope.messages import errors, place_of, placed_by, quoted
 from calve.envelope.values import CORRUPT, Values, hexadecimal, parse, unfit
 from calve.model.columns import ERROR, MARK, OP, PARTITION, TIME
 from calve.model.errors import ConfigError, SchemaMismatch
@@ -111,8 +111,7 @@ class CockroachDB:
         if self.kind is Kind.BARE:
             _required(table)
         told = raw.select(
-            place_of(raw).alias("place"),
-            "partition",
+            *placed_by(raw),
             F.col("key").cast("string").alias("key"),
             F.col("value").cast("string").alias("value"),
             parse(F.col("value").cast("string"), self._schema(table)).alias("m"),
@@ -126,7 +125,7 @@ class CockroachDB:
             (hlc(said.resolved) + 1).cast(_HLC).alias(MARK),
             F.col("partition").alias(PARTITION),
             said.error().alias(ERROR),
-            "place",
+            *placed_by(raw),
             "value",
         )
         bad = F.col(ERROR).isNotNull()
@@ -136,7 +135,7 @@ class CockroachDB:
             TIME,
             F.when(~bad, F.col(MARK)).alias(MARK),
             PARTITION,
-            *errors(F.col(ERROR), F.col("place"), F.col("value")),
+            *errors(F.col(ERROR), place_of(read), F.col("value")),
         )
 
     def _schema(self, table: SourceTable) -> T.StructType:

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from calve.config.columns import SourceTable
 from calve.envelope.base import Sample
 from calve.envelope.cockroachdb.decode import CockroachDB, Kind
-from calve.envelope.messages import errors, quoted
+from calve.envelope.messages import errors, place_of, quoted
 from calve.envelope.types import spark_type
 from calve.model.columns import MARK, OP, PARTITION, TIME
 
@@ -61,14 +61,13 @@ class CockroachFiles:
             kind = spark_type(one.type)
             value = F.col(f"{self.column}.{quoted(one.name)}") if one.name in there else F.lit(None)
             columns.append(value.cast(kind).alias(one.name))
-        place = F.format_string("file %s, line %s", F.col("file"), F.col("line"))
         return raw.select(
             *columns,
             F.col("change").alias(OP),
             F.col("at").alias(TIME),
             F.col("mark").alias(MARK),
             F.lit(FEED).alias(PARTITION),
-            *errors(F.col("error"), place, F.col("raw")),
+            *errors(F.col("error"), place_of(raw), F.col("raw")),
         )
 
 
@@ -81,7 +80,6 @@ def file_messages(frame: DataFrame) -> DataFrame:
             "offset": F.col("line"),
             "key": F.lit(None).cast("binary"),
             "value": text,
-            "place": F.format_string("file %s, line %s", F.col("file"), F.col("line")),
         }
     )
 
