@@ -88,6 +88,11 @@ _S3_LOGIN = frozenset(
 Headers = Callable[[], Mapping[str, str]]
 
 
+def may_show(name: str) -> bool:
+    """Whether the value of a setting is no secret."""
+    return name.endswith(_PLAIN)
+
+
 @dataclass(frozen=True, eq=False)
 class Refresh:
     """A server that vends credentials for a table."""

@@ -161,7 +161,7 @@ class Changefeed:
         self._scanned = True
         if (frontier := min(node.frontier for node in self._nodes)) > self._resolved or not self.resolved:
             yield self._resolve(frontier)
-        if self._chance(self.nemesis.late_files) and (late := self._late()) is not None:
+        if self._chance(self.nemesis.late_files) and (late := self.late_file()) is not None:
             yield late
 
     def state(self, topic: str, time: int) -> dict[tuple[object, ...], dict[str, object]]:
@@ -235,7 +235,7 @@ class Changefeed:
             content = resolved_parquet(hlc(time))
         return Write(f"{self._folder(time)}{ts(time)}.RESOLVED", content)
 
-    def _late(self) -> Write | None:
+    def late_file(self) -> Write | None:
         """Duplicates of what was sent, under a name that sorts before the last RESOLVED file."""
         if len(self.resolved) < 2:
             return None

@@ -1,6 +1,6 @@
 """Ship: how the writer's code reaches executors.
 
-    calve/{__init__, model, store, writer} ──▶ calve-<version>-<digest>.zip ──addPyFile──▶ every executor
+    calve/{model, source/cockroachdb, store, writer} ──▶ calve-<version>-<digest>.zip ──▶ every executor
 
 An executor needs Python and pyarrow, and obstore where the table is in an object store; nothing else of ours
 or of others: the rooms that run there import nothing but each other, these and the standard library. (A login
@@ -33,8 +33,9 @@ from pyspark import SparkFiles
 import calve
 from calve.model.errors import StoreError
 
-ROOMS = ("model", "store", "writer")
-"""The rooms that run in executors. They import pyarrow, obstore where they need it, and one another."""
+ROOMS = ("model", "source/cockroachdb", "store", "writer")
+"""The rooms that run in executors. They import pyarrow, obstore where they need it, and one another; a data
+source also Spark's interface for them, which every executor has."""
 
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can hold
 
@@ -98,7 +99,10 @@ def _modules() -> Iterator[tuple[str, bytes]]:
     root = files(calve)
     yield "calve/__init__.py", (root / "__init__.py").read_bytes()
     for room in ROOMS:
-        yield from _below(root / room, f"calve/{room}")
+        above, _, _ = room.rpartition("/")
+        if above:
+            yield f"calve/{above}/__init__.py", (root / above / "__init__.py").read_bytes()
+        yield from _below(root.joinpath(*room.split("/")), f"calve/{room}")
 
 
 def _below(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:

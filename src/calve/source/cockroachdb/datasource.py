@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -38,13 +39,16 @@ from calve.model.errors import ConfigError, UnknownOption
 from calve.source.cockroachdb.listing import FILES_MAX, Offset, files_between, next_offset, start_after
 from calve.source.cockroachdb.plan import ReadPlan, TopicPlan, make_tables
 from calve.source.cockroachdb.reader import read_file
-from calve.store.access import NO_ACCESS, Access
+from calve.store.access import NO_ACCESS, Access, may_show
 from calve.store.listing import list_after
 
 FORMAT = "calve-cockroachdb"
 TASKS_MAX = 32
 _STORAGE = "storage."
 _OPTIONS = ("url", "path", "topics", "tables", "files_max", "tasks_max", "start_after")
+
+_REDACTED = re.compile("secret|password|token", re.IGNORECASE)
+"""Of what Spark hides by default (spark.sql.redaction.options.regex), what names of ours may have."""
 
 _registered = itertools.count(1)
 
@@ -76,6 +80,7 @@ class CockroachDB(DataSource):  # type: ignore[misc]
     def schema(self) -> Any:
         from pyspark.sql.pandas.types import from_arrow_schema
 
+        _Limits(self.options)
         return from_arrow_schema(self._plan().schema)
 
     def streamReader(self, schema: Any) -> StreamReader:  # noqa: ARG002 (it is the one above)
@@ -177,11 +182,22 @@ def parse_tables(text: str) -> tuple[TopicPlan, ...]:
 
 def _check(options: Mapping[str, str]) -> None:
     for name in options:
-        if name not in _OPTIONS and not name.startswith(_STORAGE):
+        if name.startswith(_STORAGE):
+            _check_storage(name)
+        elif name not in _OPTIONS:
             raise UnknownOption(
                 f"the source {FORMAT} has no option {name!r}",
                 hint=f"There are {', '.join(_OPTIONS)}, storage.….",
             )
+
+
+def _check_storage(name: str) -> None:
+    """Spark shows options in plans, but for those whose names say that they are secrets."""
+    if not (may_show(name) or _REDACTED.search(name)):
+        raise ConfigError(
+            f"the option {name} would show in Spark's plans: such a login goes with the registration",
+            hint="Call register(spark, storage={…}) of this module, and load by the name that it returns.",
+        )
 
 
 def _number(options: Mapping[str, str], name: str, default: int, least: int) -> int:

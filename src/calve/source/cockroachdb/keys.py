@@ -45,11 +45,11 @@ class KeyReader:
             return values, pa.scalar(True)
         if not self._columns:
             return self._masked(values, deleted), pc.invert(deleted)
-        found = pc.extract_regex(block.lines, self._pattern)
-        mine = pc.and_(deleted, pc.is_valid(found))
+        found = pc.extract_regex(block.lines.filter(deleted), self._pattern)
+        mine = pc.replace_with_mask(deleted, deleted, pc.is_valid(found))
         whole = pc.or_(pc.invert(deleted), mine)
-        if pc.any(mine).as_py():
-            keys = self._parse(found.filter(mine))
+        if found.null_count < len(found):
+            keys = self._parse(found.drop_null())
             arrays = dict(zip(self._table.arrow.names, values.flatten(), strict=True))
             for one, key in zip(self._columns, keys, strict=True):
                 arrays[one.name] = pc.replace_with_mask(arrays[one.name], mine, key)

@@ -59,11 +59,13 @@ class Block:
 
     @cached_property
     def lines(self) -> pa.Array:
-        return pa.array(self.text.removesuffix(b"\n").split(b"\n"), pa.binary()).cast(pa.string())
+        text = pa.py_buffer(self.text.removesuffix(b"\n"))
+        bounds = pa.array([0, text.size], pa.int32()).buffers()[1]
+        return pc.split_pattern(pa.Array.from_buffers(pa.string(), 1, [None, bounds, text]), "\n").values
 
     @property
     def numbers(self) -> pa.Array:
-        return pa.array(range(self.first, self.first + self.count), pa.int64())
+        return numbers(self.first, self.count)
 
     def halves(self) -> tuple[Block, Block]:
         middle = self.text.find(b"\n", len(self.text) // 2) + 1
@@ -197,7 +199,6 @@ class LineReader:
 
     def _errors(self, block: Block, parsed: pa.RecordBatch, at: pa.Array, deleted: pa.Array) -> pa.Array:
         """What is wrong with rows that do parse; null where nothing is."""
-        none = pa.scalar(None, pa.string())
         error = pa.nulls(block.count, pa.string())
         if at.null_count:
             said = pc.binary_join_element_wise("its `updated` is no HLC: ", parsed["updated"], "")
@@ -210,9 +211,13 @@ class LineReader:
             said = pc.binary_join_element_wise(told, parsed["topic"], "")
             error = pc.if_else(foreign, said, error)
         if pc.any(deleted).as_py():
-            absent = pc.and_(deleted, pc.invert(pc.match_substring_regex(block.lines, _NULL_AFTER)))
-            said = "it has no `after`: is the envelope wrapped? Others do not tell a delete from an upsert"
-            error = pc.if_else(pc.and_(absent, pc.is_null(error)), said, pc.coalesce(error, none))
+            found = pc.match_substring_regex(block.lines.filter(deleted), _NULL_AFTER)
+            if not pc.all(found).as_py():
+                absent = pc.replace_with_mask(deleted, deleted, pc.invert(found))
+                said = (
+                    "it has no `after`: is the envelope wrapped? Others do not tell a delete from an upsert"
+                )
+                error = pc.if_else(pc.and_(absent, pc.is_null(error)), said, error)
         return error
 
     def _bad(self, block: Block) -> Rows:
@@ -238,6 +243,13 @@ def _not_finite(table: TopicPlan) -> re.Pattern[bytes] | None:
     """A column of floats, and a number that is none, in quotes."""
     names = "|".join(re.escape(json.dumps(one.name)) for one in table.columns if one.is_float)
     return re.compile(rf'((?:{names})\s*:\s*)"(NaN|-?Infinity)"'.encode()) if names else None
+
+
+def numbers(first: int, count: int) -> pa.Array:
+    """Numbers of lines."""
+    return pc.cumulative_sum(
+        pa.repeat(pa.scalar(1, pa.int64()), count), start=pa.scalar(first - 1, pa.int64())
+    )
 
 
 def parse(text: bytes, schema: pa.Schema) -> pa.RecordBatch:

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from calve.model.errors import ConfigError
-from calve.source.cockroachdb.footer import Damaged, without_decimals
-from calve.source.cockroachdb.lines import Rows, times
+from calve.source.cockroachdb.footer import without_decimals
+from calve.source.cockroachdb.lines import Rows, numbers, times
 from calve.source.cockroachdb.names import DataFile
 from calve.source.cockroachdb.plan import DELETE, TIME, UPSERT, TopicPlan
 from calve.source.cockroachdb.texts import json_arrays, json_objects, quoted
@@ -46,10 +46,9 @@ class ParquetReader:
     def rows(self, stream: pa.NativeFile) -> Iterator[Rows]:
         """The rows, in order."""
         try:
-            content = without_decimals(stream.read())
-        except Damaged as error:
+            opened = pq.ParquetFile(pa.BufferReader(without_decimals(stream.read())))
+        except ValueError as error:  # what is damaged may be anything: names that are no text, too
             raise OSError(str(error)) from None
-        opened = pq.ParquetFile(pa.BufferReader(content))
         self._check(opened.schema_arrow.names)
         number = 1
         for batch in opened.iter_batches(ROWS_MAX, use_threads=False):
@@ -87,7 +86,7 @@ class ParquetReader:
         if values is not None:
             raw = pc.if_else(good, pa.scalar(None, pa.string()), raw)
         yield Rows(
-            pa.array(range(first, first + batch.num_rows), pa.int64()),
+            numbers(first, batch.num_rows),
             pc.if_else(good, pc.if_else(deleted, DELETE, UPSERT), pa.scalar(None, pa.string())),
             pc.if_else(good, at, pa.scalar(None, TIME)),
             error,
