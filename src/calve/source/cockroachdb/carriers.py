@@ -16,19 +16,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from calve.model.errors import ConfigError
-
-_NATIVE = {
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "timestamp": pa.timestamp("us"),
-    "timestamptz": pa.timestamp("us", "UTC"),
-    "string": pa.string(),
-}
-_TEXT = {"date": pa.date32(), "time": pa.int64(), "uuid": pa.binary(), "binary": pa.binary()}
+_TEXT = ("date", "time", "uuid", "binary")
+"""What comes as text, and is made a value here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,87 +43,13 @@ class Carrier:
 
 
 def carrier(name: str, text: str) -> Carrier:
-    """How a column of a type in Iceberg's notation is carried."""
+    """How a column of a type in Iceberg's notation is carried. On the driver."""
+    from calve.config.types import arrow_type
+
+    arrow = arrow_type(text, carried=True)
     if text in _TEXT:
-        return Carrier(name, text, _TEXT[text], pa.string())
-    arrow = arrow_type(text)
+        return Carrier(name, text, arrow, pa.string())
     return Carrier(name, text, arrow, None if _is_slow(arrow) else arrow)
-
-
-def arrow_type(text: str) -> pa.DataType:
-    """The Arrow type of a type inside others; `uuid` and `time` are text there."""
-    kind, rest = _Types(text).read()
-    if rest:
-        raise _no_type(text)
-    return kind
-
-
-class _Types:
-    """Reads types off the front of a text."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._rest = text.strip()
-
-    def read(self) -> tuple[pa.DataType, str]:
-        name = self._until("<>(,")
-        if name in _NATIVE:
-            return _NATIVE[name], self._rest
-        if name in ("uuid", "time"):
-            return pa.string(), self._rest
-        if name in _TEXT:
-            return _TEXT[name], self._rest
-        if name == "decimal" and self._rest.startswith("("):
-            numbers, _, self._rest = self._rest[1:].partition(")")
-            precision, _, scale = numbers.partition(",")
-            return pa.decimal128(int(precision), int(scale or 0)), self._rest.lstrip()
-        if name == "list":
-            (element,) = self._inside(1)
-            return pa.list_(element), self._rest
-        if name == "map":
-            key, value = self._inside(2)
-            return pa.map_(key, value), self._rest
-        if name == "struct":
-            return pa.struct(self._fields()), self._rest
-        raise _no_type(self._text)
-
-    def _until(self, ends: str) -> str:
-        length = next((at for at, one in enumerate(self._rest) if one in ends), len(self._rest))
-        name, self._rest = self._rest[:length].strip(), self._rest[length:]
-        return name
-
-    def _take(self, mark: str) -> None:
-        if not self._rest.startswith(mark):
-            raise _no_type(self._text)
-        self._rest = self._rest[1:].lstrip()
-
-    def _inside(self, count: int) -> list[pa.DataType]:
-        found = []
-        for number in range(count):
-            self._take("," if number else "<")
-            found.append(self.read()[0])
-        self._take(">")
-        return found
-
-    def _fields(self) -> list[pa.Field]:
-        found: list[pa.Field] = []
-        self._take("<")
-        while not self._rest.startswith(">"):
-            if found:
-                self._take(",")
-            name = self._until(":<>,")
-            self._take(":")
-            found.append(pa.field(name, self.read()[0]))
-        self._take(">")
-        return found
-
-
-def _no_type(text: str) -> ConfigError:
-    return ConfigError(
-        f"{text!r} is no type in Iceberg's notation",
-        hint="Types are boolean, int, long, float, double, decimal(p,s), date, time, timestamp, timestamptz, "
-        "string, uuid, binary, list<T>, map<K,V>, struct<a: T, b: T>.",
-    )
 
 
 def _is_slow(kind: pa.DataType) -> bool:

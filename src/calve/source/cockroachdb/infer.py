@@ -2,17 +2,14 @@
 
     the first files of the feed ──the first rows of each──▶ kinds of values ──▶ SourceTable, with a warning
 
-A guess is a guess: JSON tells a number from a text, and no more. Whole numbers become `long`, others
-`double`, true and false `boolean`, texts `string`. The key is known by its values: those columns that have
-them in every row, where that is one choice alone. A topic with objects, arrays or kinds that mix is not
-guessed at: it stays undeclared, and its rows come as text. Parquet files say their types themselves, and are
-not looked at here.
+What a value tells is `config.infer`'s business. The key is known by its values: those columns that have them
+in every row, where that is one choice alone. Parquet files are not looked at: they do not say what the key
+is.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -29,20 +26,19 @@ if TYPE_CHECKING:
 FILES_MAX = 1000
 ROWS_MAX = 1000
 
-_log = logging.getLogger(__name__)
-
 
 def infer_tables(plan: ReadPlan) -> dict[str, SourceTable]:
     """What the first files of a feed show of topics that the plan does not declare."""
-    found: dict[str, SourceTable | None] = {table.topic: None for table in plan.tables}
+    declared = {table.topic for table in plan.tables}
+    found: dict[str, SourceTable] = {}
     for path in islice(list_after(plan.url, "", plan.access), FILES_MAX):
         file = parse_name(path)
-        wanted = isinstance(file, DataFile) and (plan.topics is None or file.topic in plan.topics)
-        if isinstance(file, DataFile) and wanted and file.topic not in found and file.kind != ".parquet":
-            rows = _sample(file, plan)
-            if rows:
-                found[file.topic] = _table(rows, file)
-    return {topic: table for topic, table in found.items() if table is not None}
+        if not isinstance(file, DataFile) or file.kind == ".parquet" or file.topic in declared | found.keys():
+            continue
+        wanted = plan.topics is None or file.topic in plan.topics
+        if wanted and (rows := _sample(file, plan)):
+            found[file.topic] = _table(rows, file)
+    return found
 
 
 def _sample(file: DataFile, plan: ReadPlan) -> list[Mapping[str, Any]]:
@@ -60,46 +56,12 @@ def _sample(file: DataFile, plan: ReadPlan) -> list[Mapping[str, Any]]:
     return rows
 
 
-def _table(rows: list[Mapping[str, Any]], file: DataFile) -> SourceTable | None:
-    from calve.config.columns import SourceColumn, SourceTable
+def _table(rows: list[Mapping[str, Any]], file: DataFile) -> SourceTable:
+    from calve.config.infer import infer, warn_of_guesses
 
-    kinds: dict[str, set[str]] = {}
-    for row in rows:
-        for name, value in row["after"].items():
-            kinds.setdefault(name, set()).add(_kind(value))
-    types = {name: _type(found - {"null"}) for name, found in kinds.items()}
-    if None in types.values():
-        _log.warning("topic %s was not declared, and nothing is guessed: %s", file.topic, file.path)
-        return None
-    key = _key(rows)
-    guesses = ", ".join(f"{name} {kind}" for name, kind in types.items())
-    _log.warning(
-        "topic %s was not declared; guessed from %s: %s; key (%s)",
-        file.topic,
-        file.path,
-        guesses,
-        ", ".join(key),
-    )
-    columns = tuple(SourceColumn(name, str(kind), name in key) for name, kind in types.items())
-    return SourceTable(columns, tuple(key), tuple(types))
-
-
-def _kind(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int):
-        return "long" if -(2**63) <= value < 2**63 else "double"
-    return {float: "double", str: "string"}.get(type(value), "nested")
-
-
-def _type(kinds: set[str]) -> str | None:
-    if kinds == {"long", "double"}:
-        return "double"
-    if len(kinds) > 1 or "nested" in kinds:
-        return None
-    return kinds.pop() if kinds else "string"
+    found = infer((row["after"] for row in rows), _key(rows))
+    warn_of_guesses(found, f"topic {file.topic}, file {file.path}")
+    return found
 
 
 def _key(rows: list[Mapping[str, Any]]) -> list[str]:

@@ -324,7 +324,7 @@ def test_what_cannot_be_declared_is_refused():
     with pytest.raises(BadKey, match="names 'nope'"):
         make_tables({"t": ([("id", "long")], ["nope"])})
     for kind in ("text", "list<int", "decimal", "int>", "struct<a>"):
-        with pytest.raises(ConfigError, match="no type"):
+        with pytest.raises(ConfigError):
             make_tables({"t": ([("id", kind)], [])})
 
 
