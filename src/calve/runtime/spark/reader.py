@@ -24,12 +24,16 @@ from calve.envelope.cockroachdb import CockroachDB, CockroachFiles, file_message
 from calve.envelope.debezium import Debezium
 from calve.envelope.debezium.boundaries import Transactions
 from calve.envelope.known import envelope_of
+from calve.envelope.subscription import MaterializeRows, subscription_messages
 from calve.model.errors import ConfigError
 from calve.runtime.spark.feed import Feed
 from calve.runtime.spark.run import OffsetLog
 from calve.source.cockroachdb.datasource import register as register_cockroachdb
 from calve.source.cockroachdb.infer import infer_tables
 from calve.source.cockroachdb.plan import ReadPlan, make_tables
+from calve.source.materialize.client import Login, Subscription
+from calve.source.materialize.datasource import register as register_materialize
+from calve.source.materialize.describe import describe
 from calve.store.access import Access
 
 _CREATE = re.compile(r"\s*(--.*\n\s*|/\*.*?\*/\s*)*create\b", re.IGNORECASE)
@@ -114,6 +118,40 @@ class StreamReader:
             topics=names,
             tells=CockroachDB().tells,
             **_settings(settings, names),
+        )
+
+    def materialize(
+        self,
+        uri: str,
+        name: str | None = None,
+        *,
+        query: str | None = None,
+        key: Sequence[str] = (),
+        types: Mapping[str, str] | None = None,
+        topic: str | None = None,
+        **settings: Any,
+    ) -> Feed:
+        """A relation of Materialize, or a query, subscribed to by a PostgreSQL connection:
+        `postgresql://user:password@host:6875/materialize`. Its columns are what the server says; `types` says
+        what single ones shall be. What follows a micro-batch must still be there when the next one begins:
+        RETAIN HISTORY."""
+        login = Login(uri)
+        table = describe(login, Subscription.of(name, query), types or {}, key)
+        called = topic or (name or "subscription").rpartition(".")[2].strip('"')
+        said = {
+            **({"object": name} if name is not None else {}),
+            **({"query": query} if query is not None else {}),
+            "topic": called,
+            "columns": json.dumps([(column.name, column.type) for column in table.columns]),
+        }
+        form = register_materialize(self._spark, login)
+        frame = self._spark.readStream.format(form).options(**said).load()
+        return Feed(
+            frame=subscription_messages(frame),
+            envelope=lambda _: MaterializeRows(table),
+            tables={called: table},
+            topics=(called,),
+            **_settings(settings),
         )
 
     def messages(
