@@ -21,13 +21,14 @@ from calve.model.progress import tag_name
 from calve.runtime.health import Health
 from calve.store import local_path
 from tests.support.lake import NAMESPACE, Lake
+from tests.support.pairs import pairs
 from tests.support.scene import Scene, call
 from tests.support.variants import GLOBAL, ON_MAIN, SCOPED, UNPARTITIONED
 from tests.support.workload import Variant
 
 pytestmark = pytest.mark.spark
 
-SHAPES = (UNPARTITIONED, SCOPED, GLOBAL, ON_MAIN)
+SHAPES = (GLOBAL, UNPARTITIONED, SCOPED, ON_MAIN)
 DAY_SECONDS = 24 * 3600
 
 Action = Callable[[Any, str], None]
@@ -60,7 +61,7 @@ ACTIONS: tuple[Action, ...] = (
 )
 
 
-@pytest.fixture(params=SHAPES, ids=lambda variant: variant.name)
+@pytest.fixture
 def scene(lake: Lake, spark: Any, table_name: str, request: pytest.FixtureRequest) -> Scene:
     return Scene(lake, spark, table_name, request.param)
 
@@ -70,7 +71,11 @@ def plain_scene(lake: Lake, spark: Any, table_name: str) -> Scene:
     return Scene(lake, spark, table_name, GLOBAL)
 
 
-@pytest.mark.parametrize("act", ACTIONS, ids=lambda act: act.__name__)
+@pytest.mark.parametrize(
+    "scene, act",
+    pairs({shape.name: shape for shape in SHAPES}, {act.__name__: act for act in ACTIONS}, by_day=2),
+    indirect=["scene"],
+)
 def test_cases_38_and_40_the_sink_goes_on_after_maintenance_and_all_later_snapshots_are_right(
     scene: Scene, act: Action
 ):

@@ -14,16 +14,19 @@ import pytest
 
 from calve import RolledBack, TableError
 from tests.support.lake import NAMESPACE, Lake
+from tests.support.pairs import pairs
 from tests.support.scene import Scene, call
 from tests.support.variants import GLOBAL, SCOPED, UNPARTITIONED
 from tests.support.workload import Column, Values
 
 pytestmark = pytest.mark.spark
 
-SHAPES = (UNPARTITIONED, SCOPED, GLOBAL)
+SHAPES = {variant.name: variant for variant in (UNPARTITIONED, SCOPED, GLOBAL)}
+HOW = ("copy-on-write", "merge-on-read")
+CHANGES = ("ADD PARTITION FIELD bucket(2, id)", "WRITE ORDERED BY id")
 
 
-@pytest.fixture(params=SHAPES, ids=lambda variant: variant.name)
+@pytest.fixture(params=SHAPES.values(), ids=lambda variant: variant.name)
 def scene(lake: Lake, spark: Any, table_name: str, request: pytest.FixtureRequest) -> Scene:
     return Scene(lake, spark, table_name, request.param)
 
@@ -37,7 +40,7 @@ def where(scene: Scene, row: Values) -> str:
     return " AND ".join(f"t.{name} = {value!r}" for name, value in row.items() if name in scene.variant.key)
 
 
-@pytest.mark.parametrize("how", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("scene, how", pairs(SHAPES, {how: how for how in HOW}), indirect=["scene"])
 def test_case_41_a_users_rows_are_tolerated_and_counted_and_the_sink_still_replaces_them(
     scene: Scene, how: str
 ):
@@ -67,7 +70,9 @@ def test_case_41_a_users_rows_are_tolerated_and_counted_and_the_sink_still_repla
     scene.check(last=4)
 
 
-@pytest.mark.parametrize("change", ["ADD PARTITION FIELD bucket(2, id)", "WRITE ORDERED BY id"])
+@pytest.mark.parametrize(
+    "scene, change", pairs(SHAPES, {change: change for change in CHANGES}), indirect=["scene"]
+)
 def test_case_43_the_sink_goes_on_when_the_layout_changes_inside_an_epoch(scene: Scene, change: str):
     alter = f"ALTER TABLE lake.{NAMESPACE}.{scene.table} {change}"
     with scene.sink() as sink:

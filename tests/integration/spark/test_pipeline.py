@@ -21,6 +21,7 @@ import pytest
 from calve.model.errors import BadRow, Diverged
 from tests.support.flow import Flow, Row
 from tests.support.lake import Lake
+from tests.support.pairs import pairs
 from tests.support.readers import DuckReader, Reader, SparkReader
 from tests.support.spark import has_iceberg
 
@@ -293,8 +294,9 @@ def test_deletes_are_scoped_where_the_partition_follows_from_the_key(make: Calla
 # -- schema ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("stream", [{}, MAXIMUM], ids=["numbered", "timed"])
-@pytest.mark.parametrize("mode", ["append", "upsert"])
+@pytest.mark.parametrize(
+    "mode, stream", pairs({"append": "append", "upsert": "upsert"}, {"numbered": {}, "timed": MAXIMUM})
+)
 def test_a_restart_with_a_new_column_brings_it_with_the_first_data_that_has_it(
     make: Callable[..., Flow], readers: list[Reader], mode: str, stream: dict[str, Any]
 ) -> None:

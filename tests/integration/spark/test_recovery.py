@@ -29,6 +29,7 @@ from calve.model.errors import (
 )
 from tests.support.flow import Crash, Flow
 from tests.support.lake import NAMESPACE, Lake
+from tests.support.pairs import pairs
 from tests.support.readers import DuckReader
 from tests.support.spark import has_iceberg
 
@@ -39,6 +40,7 @@ MARKED = SCHEMA.append(pa.field("resolved", pa.int64()))
 UPSERT = {"mode": "upsert", "key": ("id",), "sequence_by": ("lsn",), "op_column": "_op"}
 APPEND = {"mode": "append"}
 MAXIMUM = {"time_column": "lsn", "frontier": "maximum", "frontier_delay": 2}
+BOTH: dict[str, dict[str, Any]] = {"numbered": {}, "timed": {**MAXIMUM, "frontier_delay": 0}}
 MARKS = {"time_column": "lsn", "frontier": "mark", "mark_column": "resolved"}
 
 MakeFlow = Callable[..., Flow]
@@ -280,8 +282,7 @@ def test_case_69_the_restored_backup_whose_next_micro_batch_has_other_rows_is_re
 # -- a table that was put back, dropped or replaced -----------------------------------------------
 
 
-@pytest.mark.parametrize("stream", [{}, {**MAXIMUM, "frontier_delay": 0}], ids=["numbered", "timed"])
-@pytest.mark.parametrize("tag", [True, False], ids=["main and tag", "main alone"])
+@pytest.mark.parametrize("tag, stream", pairs({"main and tag": True, "main alone": False}, BOTH))
 def test_case_14_a_table_that_was_put_back_behind_the_checkpoint_is_refused(
     flow: MakeFlow, stream: dict[str, Any], tag: bool
 ) -> None:
@@ -629,8 +630,7 @@ def kept_as_text(one: Flow) -> list[str]:
     return sorted(str(entry.row["v"]) for entry in waits)
 
 
-@pytest.mark.parametrize("stream", [{}, {**MAXIMUM, "frontier_delay": 0}], ids=["numbered", "timed"])
-@pytest.mark.parametrize("crash", [True, False], ids=["killed", "in one run"])
+@pytest.mark.parametrize("crash, stream", pairs({"killed": True, "in one run": False}, BOTH))
 def test_p8_a_row_that_fits_once_it_is_in_the_quarantine_stays_there(
     flow: MakeFlow, stream: dict[str, Any], crash: bool, duckdb: DuckReader
 ) -> None:
