@@ -125,9 +125,12 @@ class CockroachDB:
             (hlc(said.resolved) + 1).cast(_HLC).alias(MARK),
             F.col("partition").alias(PARTITION),
             said.error().alias(ERROR),
+            said.updated.alias("updated"),
+            said.resolved.alias("resolved"),
             *placed_by(raw),
             "value",
         )
+        read = read.withColumn(ERROR, F.coalesce(F.col(ERROR), *said.wrong_times()))
         bad = F.col(ERROR).isNotNull()
         return read.select(
             *(F.col(quoted(name)) for name in table.names),
@@ -218,18 +221,13 @@ class _Said:
         return F.when(self._has_row, "upsert").otherwise("delete")
 
     def error(self) -> Column:
-        """What is wrong with the message; null where nothing is."""
+        """What is wrong with the message but for its times; null where nothing is."""
         unread = F.col("m").isNull() | F.col("m")[CORRUPT].isNotNull()
         is_mark, is_delete = self.resolved.isNotNull(), ~self._has_row
         columns = self._table.columns
-        wrong_time = F.concat(F.lit("the time "), self.updated, F.lit(" is no HLC"))
-        wrong_mark = F.concat(F.lit("the resolved time "), self.resolved, F.lit(" is no HLC"))
         reasons = [
             F.when(F.col("value").isNull(), "the message is empty"),
             F.when(unread, unfit(F.col("value"), self._path, VALUES, columns)),
-            F.when(is_mark & hlc(self.resolved).isNull(), wrong_mark),
-            F.when(~is_mark & self.updated.isNull(), F.lit(self._no_time)),
-            F.when(~is_mark & hlc(self.updated).isNull(), wrong_time),
             F.when(~is_mark & is_delete, self._misread_key()),
             F.when(self._has_row, VALUES.misread(self._table, lambda name: self._row[name])),
         ]
@@ -237,6 +235,19 @@ class _Said:
             other = F.concat(F.lit("the message is of another table: "), self._named)
             reasons.append(F.when(self._named != self._topic, other))
         return F.coalesce(*reasons)
+
+    def wrong_times(self) -> list[Column]:
+        """What is wrong with the times, where they are read: TIME and MARK, and their texts."""
+        said, resolved = F.col("updated"), F.col("resolved")
+        is_mark = resolved.isNotNull()
+        return [
+            F.when(
+                is_mark & F.col(MARK).isNull(),
+                F.concat(F.lit("the resolved time "), resolved, F.lit(" is no HLC")),
+            ),
+            F.when(~is_mark & said.isNull(), F.lit(self._no_time)),
+            F.when(~is_mark & F.col(TIME).isNull(), F.concat(F.lit("the time "), said, F.lit(" is no HLC"))),
+        ]
 
     @property
     def _no_time(self) -> str:

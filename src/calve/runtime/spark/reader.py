@@ -151,7 +151,7 @@ class StreamReader:
             envelope=lambda _: MaterializeRows(table),
             tables={called: table},
             topics=(called,),
-            **_settings(settings),
+            **_settings(settings, (called,)),
         )
 
     def messages(

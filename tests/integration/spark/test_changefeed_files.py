@@ -1,0 +1,98 @@
+"""A changefeed's files into tables: one snapshot a resolved time, equal to the source then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from tests.support.changefeed.feed import QUIET, Changefeed, Nemesis
+from tests.support.changefeed.history import History, Table
+from tests.support.changefeed.lake import FilesFlow
+from tests.support.truth import snapshots_of_main, summary_of
+
+pytestmark = pytest.mark.spark
+
+ORDERS = Table(
+    "my-orders",
+    (("id", "long"), ("price", "decimal(10,2)"), ("uid", "uuid"), ("at", "timestamptz"), ("n", "double")),
+    ("id",),
+    ("price", "uid", "at", "n"),
+)
+PEOPLE = Table("people", (("name", "string"), ("id", "long"), ("day", "date")), ("name", "id"), ("day",))
+TURNED_UP = Nemesis(restarts=30, small_files=50, late_files=40)
+
+
+@pytest.fixture
+def flow(spark, lake, tmp_path: Path, table_name: str) -> Callable[..., FilesFlow]:
+    def make(seed: int = 7, before: int = 20, **settings: Any) -> FilesFlow:
+        own = {name: settings.pop(name) for name in ("write", "read", "declare") if name in settings}
+        history = History.of(seed, ORDERS, PEOPLE)
+        history.run(before)
+        feed = Changefeed(history, seed=seed, **settings)
+        return FilesFlow(spark, lake, tmp_path, feed, table_name[:40].strip("_"), **own)
+
+    return make
+
+
+@pytest.mark.parametrize("kind", [".ndjson.gz", ".parquet"])
+def test_every_snapshot_is_the_source_at_its_resolved_time(kind, flow, duckdb) -> None:
+    it = flow(kind=kind, layout="hourly", nemesis=TURNED_UP)
+    it.put(it.changefeed.run(rounds=4))
+    it.run()
+    first = it.check(duckdb)
+    assert any(first.values())
+    it.put(it.changefeed.run(rounds=6))
+    it.run()
+    frontiers = it.check(duckdb)
+    resolved = {time + 1 for time in it.changefeed.resolved}
+    for found in frontiers.values():
+        assert set(found) <= resolved, "a snapshot ends at a resolved time, and nowhere else"
+        assert found == sorted(set(found))
+    assert max(map(max, frontiers.values())) == it.changefeed.resolved[-1] + 1
+
+
+def test_a_stream_makes_a_snapshot_of_each_resolved_time_and_names_the_job(flow, duckdb) -> None:
+    it = flow(nemesis=QUIET, read={"job_id": "1017"})
+    it.put(it.changefeed.run(rounds=5))
+    it.run()
+    frontiers = it.check(duckdb)
+    assert len({*frontiers["my-orders"], *frontiers["people"]}) == len(it.changefeed.resolved)
+    table = it.lake.load(it.name("my-orders"))
+    for snapshot in snapshots_of_main(table):
+        summary = summary_of(snapshot)
+        assert summary["crdb.job_id"] == "1017"
+        assert summary["crdb.resolved_hlc"].replace(".", "") == str(int(summary["calve.frontier"]) - 1)
+        files = int(summary.get("added-data-files", 0))
+        assert int(summary["crdb.data_file_count"]) == files
+        assert int(summary["crdb.delete_file_count"]) == int(summary.get("added-delete-files", 0))
+        assert len(summary["crdb.batch_id"]) == 36
+
+
+def test_columns_that_the_source_gets_come_with_the_rows_that_have_them(flow, duckdb) -> None:
+    it = flow(write=lambda writer: writer.schema_evolution())
+    it.put(it.changefeed.run(rounds=2))
+    it.run()
+    it.changefeed.history.add_column("people", "age", "long", 30)
+    it.put(it.changefeed.run(rounds=2))
+    it.run()
+    it.check(duckdb)
+    assert it.lake.load(it.name("people")).schema().column_names == ["name", "id", "day", "age"]
+
+
+def test_a_file_that_is_cut_stops_the_feed_with_its_name_and_nothing_of_it_is_committed(flow, duckdb) -> None:
+    it = flow(kind=".ndjson.gz")
+    it.put(it.changefeed.run(rounds=1))
+    cut = max(it.bucket.rglob("*.ndjson.gz"), key=lambda path: path.stat().st_size)
+    whole = cut.read_bytes()
+    cut.write_bytes(whole[: len(whole) - 12])
+    with pytest.raises(StreamingQueryException, match=cut.name):
+        it.run()
+    for topic in it.changefeed.history.tables:
+        assert not snapshots_of_main(it.lake.load(it.name(topic)))
+    cut.write_bytes(whole)
+    it.run()
+    assert any(it.check(duckdb).values())
