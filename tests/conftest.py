@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,9 +31,19 @@ settings.register_profile("calve", deadline=None, print_blob=True)
 settings.load_profile("calve")
 
 
+@cache
+def _spells(file: Path, words: str) -> bool:
+    return "conformance" in file.parts or words in file.read_text("utf-8")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Py4J leaves its sockets to the collector: thousands of lines that would hide all others."""
+    """Markers of groups are spelt in the file of their tests, or come with the parameters of the conformance
+    suite: `tools/check.py` looks for a group's tests there alone. Py4J leaves its sockets to the collector:
+    thousands of lines that would hide all others."""
     for item in items:
+        for group in ("docs", "servers", "spark", "engines"):
+            if item.get_closest_marker(group) is not None and not _spells(item.path, f"mark.{group}"):
+                raise pytest.UsageError(f"{item.nodeid}: write the marker {group!r} in the test's own file")
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))
 

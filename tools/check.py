@@ -145,7 +145,21 @@ def pytest(group: str, coverage: bool, nightly: bool) -> list[str]:
         command += ["-n", os.environ.get("JOBS", "2"), "--dist", "loadfile"]
     if nightly:
         command += ["--timeout", "3600"]
-    return command + shlex.split(os.environ.get("PYTEST_ARGS", ""))
+    return command + shlex.split(os.environ.get("PYTEST_ARGS", "")) + files_of(group)
+
+
+def files_of(group: str) -> list[str]:
+    """The files that may have tests of a group: those that spell its marker, and the conformance suite, whose
+    parameters bring it; tests/conftest.py sees to that. To import all others takes a process fifteen seconds,
+    and a group has up to three of them."""
+    if group not in MARKERS or group == "simulation":
+        return []
+    files = sorted(Path("tests").rglob("test_*.py"))
+    return [
+        str(file)
+        for file in files
+        if "conformance" in file.parts or f"mark.{group}" in file.read_text("utf-8")
+    ]
 
 
 def expression(group: str) -> str:
