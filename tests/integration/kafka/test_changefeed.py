@@ -34,7 +34,7 @@ def frontiers(it: KafkaFlow) -> list[int]:
 @pytest.fixture
 def flow(spark, lake, kafka, tmp_path: Path, table_name: str) -> Callable[..., KafkaFlow]:
     def make(**topic: Any) -> KafkaFlow:
-        prefix = table_name[:40].strip("_")
+        prefix = table_name[-40:].strip("_")
         it = KafkaFlow(
             spark, lake, tmp_path, Cockroach(key_in_value=False), {"orders": ORDERS}, prefix, kafka=kafka
         )

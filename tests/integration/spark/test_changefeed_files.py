@@ -33,7 +33,7 @@ def flow(spark, lake, tmp_path: Path, table_name: str) -> Callable[..., FilesFlo
         history = History.of(seed, ORDERS, PEOPLE)
         history.run(before)
         feed = Changefeed(history, seed=seed, **settings)
-        return FilesFlow(spark, lake, tmp_path, feed, table_name[:40].strip("_"), **own)
+        return FilesFlow(spark, lake, tmp_path, feed, table_name[-40:].strip("_"), **own)
 
     return make
 

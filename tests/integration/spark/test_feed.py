@@ -45,7 +45,7 @@ def frontiers(it: FeedFlow, topic: str) -> list[int]:
 def flow(spark, lake, tmp_path: Path, table_name: str) -> Callable[..., FeedFlow]:
     def make(**settings: Any) -> FeedFlow:
         tables = settings.pop("tables", BOTH)
-        return FeedFlow(spark, lake, tmp_path, Cockroach(), tables, table_name[:40].strip("_"), **settings)
+        return FeedFlow(spark, lake, tmp_path, Cockroach(), tables, table_name[-40:].strip("_"), **settings)
 
     return make
 
