@@ -107,21 +107,6 @@ def test_every_row_comes_once_over_restarts_and_marks_in_order(spark, source, tm
     assert wanted <= seen
 
 
-def test_a_backlog_comes_in_micro_batches_that_end_at_resolved_files(spark, source, tmp_path):
-    feed = Changefeed(History.of(4, ORDERS), seed=4)
-    run = Run(spark, source, tmp_path, files_max="4", tasks_max="2")
-    for write in feed.run(6):
-        put(run.feed, write)
-    while not run.batches or len(run.batches) < 10:
-        count = len(run.batches)
-        run.once()
-        if len(run.batches) == count:
-            break
-    assert len(run.batches) > 1
-    assert all(any(row.mark is not None for row in rows) for rows in run.batches.values())
-    assert len([row for row in run.rows if row.mark is not None]) == len(feed.resolved)
-
-
 def test_a_file_that_is_cut_off_stops_the_query_with_its_name(spark, source, tmp_path):
     feed = Changefeed(History.of(5, ORDERS), seed=5, kind=".ndjson.gz")
     run = Run(spark, source, tmp_path)
