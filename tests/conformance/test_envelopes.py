@@ -22,14 +22,20 @@ TABLE = "id long primary key, name string not null, amount decimal(10,2)"
 
 
 def dialects() -> list[Any]:
+    from calve.envelope import materialize
     from calve.envelope.cockroachdb import Kind
     from tests.support.dialects.cockroachdb import Cockroach
+    from tests.support.dialects.materialize import Subscribed
 
     return [
         Cockroach(),
         Cockroach(Kind.ENRICHED),
         Cockroach(Kind.ENRICHED, schemas=True),
         Cockroach(Kind.BARE),
+        Subscribed(),
+        # The same decoder in other words.
+        pytest.param(Subscribed(materialize.Kind.UPSERT), marks=pytest.mark.nightly),
+        pytest.param(Subscribed(materialize.Kind.DEBEZIUM), marks=pytest.mark.nightly),
     ]
 
 
