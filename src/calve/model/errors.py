@@ -26,6 +26,7 @@ CalveError
 ├── PremiseBroken          what a batch took for granted changed: write the batch again
 ├── CatalogError           the catalog refused or is out of reach; nothing was committed
 │   └── AccessDenied       … for want of a right
+├── RegistryError          the schema registry refused or is out of reach; nothing was written
 ├── CommitConflict         certainly not committed, after all attempts
 ├── CommitUnknown          may have been committed: commit the same epoch again to find out
 └── StoreError             a file could not be written or read
@@ -161,6 +162,10 @@ class CatalogError(CalveError):
 
 class AccessDenied(CatalogError):
     """The catalog or the store denies a right that the sink needs."""
+
+
+class RegistryError(CalveError):
+    """The schema registry refused a request or is out of reach. Nothing was written."""
 
 
 class CommitConflict(CalveError):

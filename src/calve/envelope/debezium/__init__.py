@@ -9,5 +9,7 @@ position.py      order and replays             toast.py, keep.py   what the sour
 
 from calve.envelope.debezium.declared import Declared
 from calve.envelope.debezium.envelope import Debezium
+from calve.envelope.debezium.registered import RegisteredDebezium
+from calve.envelope.debezium.registry import Registry
 
-__all__ = ["Debezium", "Declared"]
+__all__ = ["Debezium", "Declared", "RegisteredDebezium", "Registry"]

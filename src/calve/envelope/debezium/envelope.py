@@ -26,7 +26,7 @@ from calve.envelope.base import Sample
 from calve.envelope.debezium import learn, position
 from calve.envelope.debezium.declared import Declared
 from calve.envelope.debezium.keep import NOT_SENT, kept
-from calve.envelope.debezium.rows import Rows
+from calve.envelope.debezium.rows import COMMIT, LSN, Rows
 from calve.envelope.debezium.schema import from_connect
 from calve.envelope.debezium.toast import PLACEHOLDER, Placeholder
 from calve.envelope.debezium.values import Values
@@ -121,15 +121,16 @@ class Debezium:
 
     def changes(self, parsed: DataFrame, rows: Rows, floor: int) -> DataFrame:
         """The changes in a frame of parsed messages."""
-        read = parsed.where(self._says_something(rows)).select(
+        # In steps: what is used twice is computed once.
+        read = parsed.where(self._says_something(rows)).withColumns(rows.prepared())
+        order = self._order(rows, floor)
+        read = read.select(
             *("topic", "partition", "offset", "value", *rows.names),
             *(rows.column(name).alias(name) for name in rows.table.names),
+            *(column.alias(name) for name, column in order.items()),
         )
-        order = self._order(rows, floor)
-        read = read.withColumns(order)
         if self.toast == "keep":
             read = kept(read, rows, list(order))
-        # In steps: what is used twice is computed once.
         judged = read.select(
             *(F.col(quoted(name)) for name in rows.table.names),
             rows.op().alias(OP),
@@ -180,10 +181,9 @@ class Debezium:
         return ~F.coalesce(rows.code.isin(*skipped), F.lit(False))
 
     def _order(self, rows: Rows, floor: int) -> dict[str, Column]:
-        source, transaction = rows.source, rows.transaction
+        source, transaction, commit, at = rows.source, rows.transaction, F.col(COMMIT), F.col(LSN)
         if not self.transactions:
-            return {POSITION: position.position(source, transaction, rows.code, F.col("offset"))}
-        commit, at = position.commit_lsn(source), position.lsn(source)
+            return {POSITION: position.position(source, transaction, rows.code, commit, at)}
         copied = F.greatest(F.coalesce(commit, F.lit(0)), F.lit(floor))
         first = F.when(at < floor, at).otherwise(F.lit(floor))
         time = F.when(rows.code == "r", copied).otherwise(F.coalesce(commit, first))

@@ -54,7 +54,7 @@ def from_values(sample: Sample, known: SourceTable | None) -> SourceTable:
     if {"schema", "payload"} <= message.keys():
         raise ConfigError(
             f"{sample.place}: the message brings its schema along",
-            hint="Name the envelope 'debezium-schema'.",
+            hint="Name the envelope 'debezium-schemas'.",
         )
     check_connector(message, sample.place)
     row = message.get("after") or message.get("before") or {}

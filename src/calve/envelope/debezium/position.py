@@ -61,12 +61,12 @@ def _sequence(source: Column) -> Column:
     return F.translate(source["sequence"], '[]"', "")
 
 
-def position(source: Column, transaction: Column, op: Column, offset: Column) -> Column:
-    """The position of an event; null where it has none."""
+def position(source: Column, transaction: Column, op: Column, commit: Column, at: Column) -> Column:
+    """The position of an event, whose `commit_lsn` and `lsn` are given; null where it has none."""
+    offset = F.col("offset")
     streams = F.when(F.coalesce(source["snapshot"], F.lit("false")) == "false", "1").otherwise("0")
     order = F.coalesce(transaction["total_order"], offset)
-    at = lsn(source)
-    postgres = F.concat(_digits(F.coalesce(commit_lsn(source), at)), _digits(at), streams, _digits(order))
+    postgres = F.concat(_digits(F.coalesce(commit, at)), _digits(at), streams, _digits(order))
     rank = F.when(op == "d", "0").otherwise("1")
     copied = F.when(streams == "0", offset).otherwise(F.lit(0))
     number = F.substring_index(source["file"], ".", -1).try_cast("long")
@@ -78,8 +78,8 @@ def position(source: Column, transaction: Column, op: Column, offset: Column) ->
 
 
 def _digits(number: Column) -> Column:
-    """A number as text of one width, in the order of the numbers; null below zero."""
-    return F.when(number >= 0, F.lpad(F.hex(number), 16, "0"))
+    """A number as text of one width, in the order of the numbers, none of which is below zero."""
+    return F.lpad(F.hex(number), 16, "0")
 
 
 def collection(source: Column) -> Column:

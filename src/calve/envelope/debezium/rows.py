@@ -24,6 +24,8 @@ from calve.envelope.messages import quoted
 from calve.envelope.types import spark_type
 from calve.envelope.values import CORRUPT
 
+COMMIT, LSN = "__calve_commit", "__calve_lsn"
+"""The LSN of the last commit before an event, and its own."""
 _OPS = {"c": "insert", "r": "upsert", "u": "upsert", "d": "delete"}
 
 
@@ -92,13 +94,28 @@ class Rows:
             found.append((version, value))
         return found
 
+    def prepared(self) -> dict[str, Column]:
+        """Columns that are to be selected first, because `column` and the order use them several times."""
+        found = {COMMIT: position.commit_lsn(self.source), LSN: position.lsn(self.source)}
+        for name in self.table.names:
+            for number, (version, raw) in enumerate(self.raw(name)):
+                made = self.values.prepared(version.fields[name], type_of(self.table, name), raw)
+                if made is not None:
+                    found[self._prepared_name(name, number)] = made
+        return found
+
+    def _prepared_name(self, name: str, number: int) -> str:
+        return f"__calve_p{number}_{self.table.names.index(name)}"
+
     def column(self, name: str) -> Column:
         """A data column."""
         kind, target = spark_type(self.table.column(name).type), type_of(self.table, name)
-        made = [
-            self.values.column(version.fields[name], target, raw).cast(kind)
-            for version, raw in self.raw(name)
-        ]
+        made = []
+        for number, (version, raw) in enumerate(self.raw(name)):
+            field, before = version.fields[name], None
+            if self.values.prepared(field, target, raw) is not None:
+                before = F.col(self._prepared_name(name, number))
+            made.append(self.values.column(field, target, raw, before).cast(kind))
         return F.coalesce(*made) if made else F.lit(None).cast(kind)
 
     def old_value(self, name: str) -> Column:

@@ -37,6 +37,7 @@ _NUMBERS: dict[str, T.DataType] = {
     "double": T.DoubleType(),
     "boolean": T.BooleanType(),
 }
+_VARIABLE = T.StructType([T.StructField("value", T.StringType()), T.StructField("scale", T.IntegerType())])
 _INFINITE = ("infinity", "-infinity")
 
 
@@ -77,9 +78,11 @@ class Values:
 
     # ---------------------------------------------------------------- as a column
 
-    def column(self, field: Field, target: Type, raw: Column) -> Column:
-        """A column of the table."""
+    def column(self, field: Field, target: Type, raw: Column, prepared: Column | None = None) -> Column:
+        """A column of the table, from its value and what was made of it before."""
         match target:
+            case Decimal():
+                return self._decimal(field, target, raw, prepared)
             case Plain("uuid"):
                 digits = F.replace(raw, F.lit("-"), F.lit(""))
                 return F.when(F.length(digits) == 32, F.unhex(digits))
@@ -176,34 +179,49 @@ class Values:
 
     def _string(self, field: Field, raw: Column) -> Column:
         if field.meaning == schema.VARIABLE_DECIMAL:
-            return decimals.text_from_bytes(*self._variable(raw))
+            return self._variable(raw)
         if field.meaning == schema.DECIMAL:
-            return decimals.text_from_bytes(self._bytes(raw), F.lit(field.scale))
+            return self._told(raw, F.lit(field.scale))
         if field.kind in ("struct", "array", "map") and not self.text:
             return F.to_json(raw)
         return raw.cast("string")
 
-    def _decimal(self, field: Field, target: Decimal, raw: Column) -> Column:
+    def prepared(self, field: Field, target: Type, raw: Column) -> Column | None:
+        """What a column is made of, where it is used several times; `None`: of the value itself."""
+        if isinstance(target, Decimal) and field.meaning in (schema.DECIMAL, schema.ANY_DECIMAL):
+            return decimals.hexadecimal(self._bytes(raw))
+        return None
+
+    def _decimal(self, field: Field, target: Decimal, raw: Column, digits: Column | None = None) -> Column:
         match field.meaning:
-            case schema.DECIMAL:
-                return decimals.from_bytes(self._bytes(raw), field.scale, target)
-            case schema.VARIABLE_DECIMAL:
-                return decimals.from_text(decimals.text_from_bytes(*self._variable(raw)), target)
-            case schema.ANY_DECIMAL:
-                variable = decimals.from_text(decimals.text_from_bytes(*self._variable(raw)), target)
-                fixed = decimals.from_bytes(self._bytes(raw), field.scale, target)
+            case schema.DECIMAL | schema.ANY_DECIMAL:
+                if digits is None:
+                    return decimals.let(
+                        decimals.hexadecimal(self._bytes(raw)),
+                        lambda one: decimals.from_digits(one, field.scale, target),
+                    )
+                fixed = decimals.from_digits(digits, field.scale, target)
+                if field.meaning == schema.DECIMAL:
+                    return fixed
+                variable = decimals.from_text(self._variable(raw), target)
                 return F.when(raw.startswith("{"), variable).otherwise(fixed)
+            case schema.VARIABLE_DECIMAL:
+                return decimals.from_text(self._variable(raw), target)
         return decimals.from_text(raw.cast("string"), target)
 
     def _bytes(self, raw: Column) -> Column:
         return F.try_to_binary(raw, F.lit("base64")) if self.text else raw
 
-    def _variable(self, raw: Column) -> tuple[Column, Column]:
-        """Bytes and scale of a decimal that brings its scale along."""
-        if not self.text:
-            return raw.getField("value"), raw.getField("scale")
-        bytes_of = F.try_to_binary(F.get_json_object(raw, "$.value"), F.lit("base64"))
-        return bytes_of, F.get_json_object(raw, "$.scale").try_cast("int")
+    def _variable(self, raw: Column) -> Column:
+        """The text of a decimal that brings its scale along."""
+        value, scale = raw.getField("value"), raw.getField("scale")
+        if self.text:
+            told = F.from_json(raw, _VARIABLE)
+            return decimals.let(told, lambda one: self._told(one["value"], one["scale"]))
+        return self._told(value, scale)
+
+    def _told(self, value: Column, scale: Column) -> Column:
+        return decimals.text_from_digits(decimals.hexadecimal(self._bytes(value)), scale)
 
 
 def _is_text(field: Field, target: Type) -> bool:
