@@ -20,6 +20,7 @@ _ENVELOPES: dict[str, Callable[[], Envelope]] = {
     "cockroachdb-bare": lambda: CockroachDB(Kind.BARE),
     "debezium": Debezium,
     "debezium-schemas": lambda: Debezium(schemas=True),
+    "debezium-avro": lambda: _registered(),
     "materialize": Materialize,
     "materialize-upsert": lambda: Materialize(materialize.Kind.UPSERT),
     "materialize-debezium": lambda: Materialize(materialize.Kind.DEBEZIUM),
@@ -38,3 +39,10 @@ def envelope_of(name: str) -> Envelope:
             hint=(f"Did you mean {near!r}? " if near else "") + f"There are: {', '.join(_ENVELOPES)}.",
         )
     return _ENVELOPES[word]()
+
+
+def _registered() -> Envelope:
+    raise ConfigError(
+        "messages in Avro name their schema by an id, and nothing says where its registry is",
+        hint='Give the envelope itself: RegisteredDebezium(registry=Registry("http://host:8081")).',
+    )

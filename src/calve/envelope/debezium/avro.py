@@ -63,7 +63,9 @@ class Decoder:
         self._bytes = pa.concat_arrays([content, pa.array([0] * _LONGEST, pa.uint8())])
         cursor = Cursor(pc.add(offsets[:-1], HEADER_BYTES), offsets[1:])
         rows = self._read(self._schema, wanted, cursor, "")
-        return rows, pc.equal(cursor.at, cursor.end)
+        right = pc.equal(cursor.at, cursor.end)
+        # What was read of a message that cannot be is nothing.
+        return rows.take(pc.if_else(right, _range(len(right)), None)), right
 
     def _name(self, schema: Any, space: str) -> None:
         """Take note of the types that have names: they may be used where none of their rows came before."""
@@ -295,7 +297,7 @@ def parsed(
         mine = pc.fill_null(pc.equal(heads, b"\x00" + number.to_bytes(HEADER_BYTES - 1, "big")), False)
         rows, right = Decoder(schema).decode(values.filter(mine), kind)
         wrong = pc.if_else(right, None, pa.scalar("the message is cut, or of another schema"))
-        arrays = [wrong if field.name == corrupt else rows.field(field.name) for field in kind]
+        arrays = [wrong if field.name == corrupt else pc.struct_field(rows, field.name) for field in kind]
         told = pa.StructArray.from_arrays(arrays, fields=list(kind))
         found.append(told if len(told) == len(values) else told.take(_places(mine)))
     return found

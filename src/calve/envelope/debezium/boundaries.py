@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from calve.config.columns import SourceTable
 from calve.envelope.debezium.envelope import Debezium
-from calve.envelope.debezium.observe import Observer, json_ends, json_events
+from calve.envelope.debezium.observe import Observer
 from calve.envelope.debezium.transactions import State, advance, check_one_partition
 
 
@@ -35,7 +35,7 @@ class Transactions:
         check_one_partition(self.topic, [row["partition"] for row in rows])
         state = _state(before)
         data = messages.where(F.col("topic") != self.topic)
-        seen = Observer(self.tables).seen(json_events(data), json_ends(ends), state)
+        seen = Observer(self.tables).seen(self.envelope.events(data), self.envelope.ends(ends), state)
         return advance(state, seen).to_json()
 
     def mark(self, state: Mapping[str, Any]) -> int:

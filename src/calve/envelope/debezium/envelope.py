@@ -26,6 +26,7 @@ from calve.envelope.base import Sample
 from calve.envelope.debezium import learn, position
 from calve.envelope.debezium.declared import Declared
 from calve.envelope.debezium.keep import NOT_SENT, kept
+from calve.envelope.debezium.observe import json_ends, json_events
 from calve.envelope.debezium.rows import COMMIT, LSN, Rows
 from calve.envelope.debezium.schema import from_connect
 from calve.envelope.debezium.toast import PLACEHOLDER, Placeholder
@@ -104,6 +105,16 @@ class Debezium:
         key = from_connect(split(sample.key, sample.place)[1]) if sample.key is not None else None
         names = [one.name for one in key.inside] if key is not None else []
         return learn.from_schema(row, names, known, sample.place)
+
+    # ---------------------------------------------------------------- transactions
+
+    def events(self, messages: DataFrame) -> DataFrame:
+        """The events in messages of tables, as `observe.py` counts them."""
+        return json_events(messages)
+
+    def ends(self, messages: DataFrame) -> DataFrame:
+        """The ENDs in messages of the transaction topic."""
+        return json_ends(messages)
 
     # ---------------------------------------------------------------- changes
 

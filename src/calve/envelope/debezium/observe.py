@@ -24,7 +24,7 @@ from calve.envelope.debezium.transactions import OPEN_MAX, Arrived, Ended, Seen,
 COLLECTED = 10_000
 _SOURCE = '"source":{'
 _TEXT, _LONG = T.StringType(), T.LongType()
-_TAIL = T.StructType(
+TAIL = T.StructType(
     [
         T.StructField("source", position.SOURCE),
         T.StructField("transaction", position.TRANSACTION),
@@ -34,7 +34,7 @@ _TAIL = T.StructType(
 _COUNTS = T.ArrayType(
     T.StructType([T.StructField("data_collection", _TEXT), T.StructField("event_count", _LONG)])
 )
-_END = T.StructType(
+END = T.StructType(
     [
         T.StructField("status", _TEXT),
         T.StructField("id", _TEXT),
@@ -50,7 +50,7 @@ def json_events(messages: DataFrame) -> DataFrame:
     text = F.col("value").cast("string")
     # Debezium writes the row first: what is asked for here stands behind it, and the row is not parsed.
     tail = F.concat(F.lit("{" + _SOURCE), F.substring_index(text, _SOURCE, -1))
-    told = F.from_json(F.when(F.contains(text, F.lit(_SOURCE)), tail).otherwise(text), _TAIL)
+    told = F.from_json(F.when(F.contains(text, F.lit(_SOURCE)), tail).otherwise(text), TAIL)
     return events(messages.where(F.col("value").isNotNull()).select("partition", told.alias("m")))
 
 
@@ -71,11 +71,11 @@ def events(parsed: DataFrame) -> DataFrame:
 
 def json_ends(messages: DataFrame) -> DataFrame:
     """The ENDs in messages of the transaction topic: transaction, at, told_at, counts."""
-    both = T.StructType([*_END.fields, T.StructField("payload", _END)])
+    both = T.StructType([*END.fields, T.StructField("payload", END)])
     told = F.from_json(F.col("value").cast("string"), both)
     parsed = messages.where(F.col("value").isNotNull()).select(told.alias("m"))
     said = F.when(F.col("m")["payload"].isNotNull(), F.col("m")["payload"]).otherwise(
-        F.struct(*(F.col("m")[name].alias(name) for name in _END.names))
+        F.struct(*(F.col("m")[name].alias(name) for name in END.names))
     )
     return ends(parsed.select(said.alias("m")))
 

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from calve.envelope.base import Sample
 from calve.envelope.debezium import learn
 from calve.envelope.debezium.avro import HEADER_BYTES
 from calve.envelope.debezium.envelope import Debezium
+from calve.envelope.debezium.observe import END, TAIL, ends, events
 from calve.envelope.debezium.registry import Registry
 from calve.envelope.debezium.schema import Field, from_avro
 from calve.envelope.debezium.version import Version, place
@@ -72,6 +73,23 @@ class RegisteredDebezium(Debezium):
             )
         return row
 
+    # ---------------------------------------------------------------- transactions
+
+    def events(self, messages: DataFrame) -> DataFrame:
+        """The events in messages of tables, as `observe.py` counts them."""
+        return events(self._of_one_type(messages, TAIL))
+
+    def ends(self, messages: DataFrame) -> DataFrame:
+        """The ENDs in messages of the transaction topic."""
+        return ends(self._of_one_type(messages, END))
+
+    def _of_one_type(self, messages: DataFrame, kind: T.StructType) -> DataFrame:
+        told = messages.where(F.col("value").isNotNull())
+        numbers = self._ids(told)
+        parts = [T.StructField(f"m{number}", kind) for number in range(max(1, len(numbers)))]
+        parsed = self._parsed(told, numbers, parts)
+        return parsed.select("partition", F.coalesce(*(part.name for part in parts)).alias("m"))
+
     # ---------------------------------------------------------------- changes
 
     def decode(self, raw: DataFrame, table: SourceTable, *, floor: int = 0) -> DataFrame:
@@ -91,10 +109,15 @@ class RegisteredDebezium(Debezium):
             for one in rows.versions
         ]
         parts = [T.StructField(name, kind) for name, kind in zip(rows.names, types, strict=True)]
+        return self.changes(self._parsed(messages, numbers, parts), rows, floor)
+
+    def _parsed(
+        self, messages: DataFrame, numbers: Mapping[int, str], parts: Sequence[T.StructField]
+    ) -> DataFrame:
+        """Messages, each in the column of its schema."""
         passed = messages.select(*_PASSED)
         schemas = {number: self.registry.schema(number, at) for number, at in numbers.items()}
-        parsed = passed.mapInArrow(_read(schemas, parts), T.StructType([*passed.schema.fields, *parts]))
-        return self.changes(parsed, rows, floor)
+        return passed.mapInArrow(_read(schemas, parts), T.StructType([*passed.schema.fields, *parts]))
 
     def _ids(self, messages: DataFrame) -> dict[int, str]:
         """The ids of schemas, and where each was met."""

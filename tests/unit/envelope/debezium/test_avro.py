@@ -292,13 +292,14 @@ def test_avro_and_json_say_the_same(spark) -> None:
         messages_ = [("on.public.w", "on.public.w/0", number, keys, row) for number, row in enumerate(rows)]
         raw = spark.createDataFrame(messages_, columns)
         found = [row.asDict(recursive=True) for row in envelope.decode(raw, table).collect()]
+        counted = envelope.events(raw.where(f"offset < {len(shown)}")).collect()
     json_rows = [
         ("on.public.w", "on.public.w/0", n, None, (one.value or "").encode()) for n, one in enumerate(shown)
     ]
-    expected = [
-        row.asDict(recursive=True)
-        for row in text.decode(spark.createDataFrame(json_rows, columns), table).collect()
-    ]
+    json_frame = spark.createDataFrame(json_rows, columns)
+    expected = [row.asDict(recursive=True) for row in text.decode(json_frame, table).collect()]
+    assert counted == text.events(json_frame).collect()
+    assert [row["number"] for row in counted] == [None, 1, 1, 1]
     for one, other in zip(found, expected, strict=False):
         # A value that cannot be read is shown as it came; a point is its JSON in both, with other spaces.
         for row in (one, other):
