@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal as Number
 
 from calve.config.columns import SourceColumn, SourceTable
@@ -42,6 +42,15 @@ def infer(rows: Iterable[Mapping[str, object]], key: Iterable[str] = ()) -> Sour
     named = tuple(key)
     columns = tuple(SourceColumn(name, kind, name in named) for name, kind in found.items())
     return SourceTable(columns, named, tuple(found))
+
+
+def infer_all(rows: Sequence[Mapping[str, object]], key: Iterable[str] = ()) -> SourceTable:
+    """The same, and columns that are null in all of these rows: they are text, which holds whatever comes. Where
+    rows are samples, a column that is left out would lose the values of all others."""
+    shown = infer(rows, key)
+    empty = dict.fromkeys(name for row in rows for name in row if name not in shown.names)
+    columns = (*shown.columns, *(SourceColumn(name, "string") for name in empty))
+    return SourceTable(columns, shown.key, (*shown.guessed, *empty))
 
 
 def guess(value: object) -> str | None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from calve.config.columns import SourceColumn, SourceTable
-from calve.config.infer import infer
+from calve.config.infer import infer_all
 from calve.config.merge import merge
 from calve.envelope.base import Sample
 from calve.model.errors import SchemaMismatch
@@ -40,18 +40,23 @@ def learn(
 ) -> SourceTable:
     """The table that samples show: rows are below `path` in a message, without a field `meta`."""
     found = known
+    rows: list[Mapping[str, Any]] = []
+    key: object = None
     for sample, message in _parsed(samples):
         row = _at(message, path)
         if not isinstance(row, Mapping):
             continue
         row = {name: value for name, value in row.items() if name != meta}
         shown = _by_schema(message, row, path)
-        if shown is None:
-            key = _at(message, (*path[:-1], "source", "primary_keys")) if path else None
-            shown = infer([{name: "" if value is None else value for name, value in row.items()}])
-            named = tuple(key) if isinstance(key, list) and set(key) <= set(shown.names) else ()
-            shown = SourceTable(shown.columns, named, shown.guessed)
-        found = merge(found, shown, sample.place)
+        if shown is not None:
+            found = merge(found, shown, sample.place)
+            continue
+        rows.append(row)
+        key = key or (_at(message, (*path[:-1], "source", "primary_keys")) if path else None)
+    if rows:
+        shown = infer_all(rows)
+        named = tuple(key) if isinstance(key, list) and set(key) <= set(shown.names) else ()
+        found = merge(found, SourceTable(shown.columns, named, shown.guessed), f"topic {samples[0].topic}")
     if found is None:
         place = f"topic {samples[0].topic}" if samples else "the feed"
         raise SchemaMismatch(

@@ -48,17 +48,14 @@ TRANSACTION = T.StructType([T.StructField("id", _TEXT), T.StructField("total_ord
 
 def commit_lsn(source: Column) -> Column:
     """The LSN of the last commit before an event's transaction; null before the first."""
-    return F.substring_index(_sequence(source), ",", 1).try_cast("long")
+    # '["1","2"]' or '[null,"2"]'
+    return F.substring_index(F.substring(source["sequence"], 3, 20), '"', 1).try_cast("long")
 
 
 def lsn(source: Column) -> Column:
     """The LSN of an event; that of an incremental snapshot stands in the sequence alone."""
-    return F.coalesce(F.substring_index(_sequence(source), ",", -1).try_cast("long"), source["lsn"])
-
-
-def _sequence(source: Column) -> Column:
-    # '["1","2"]' or '[null,"2"]'
-    return F.translate(source["sequence"], '[]"', "")
+    last = F.substring_index(F.substring_index(source["sequence"], '"', -2), '"', 1)
+    return F.coalesce(last.try_cast("long"), source["lsn"])
 
 
 def position(source: Column, transaction: Column, op: Column, commit: Column, at: Column) -> Column:

@@ -26,7 +26,7 @@ from calve.envelope.values import CORRUPT
 
 COMMIT, LSN = "__calve_commit", "__calve_lsn"
 """The LSN of the last commit before an event, and its own."""
-_OPS = {"c": "insert", "r": "upsert", "u": "upsert", "d": "delete"}
+_OPS = ("c", "d", "r", "u")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,9 @@ class Rows:
 
     def op(self) -> Column:
         """What happened, in our words; null where the letter says no change of a row."""
-        pairs = [F.lit(word) for pair in _OPS.items() for word in pair]
-        return F.try_element_at(F.create_map(*pairs), self.code)
+        code = self.code
+        is_upsert = (code == "u") | (code == "r")
+        return F.when(is_upsert, "upsert").when(code == "c", "insert").when(code == "d", "delete")
 
     def _of_all(self, part: Callable[[Column], Column]) -> Column:
         parts = [part(F.col(name)) for name in self.names]

@@ -220,8 +220,8 @@ class FeedRun:
 
 
 def _samples(messages: DataFrame, feed: Feed) -> dict[str, list[Sample]]:
-    """By topic, the first and the last message of each partition that shows columns. A topic that has only
-    other messages has none, and is in it all the same."""
+    """By topic, of each partition the first and the last message that shows columns, and two more. A topic
+    that has only other messages has none, and is in it all the same."""
     message = F.struct("offset", "key", "value")
     tells = feed.tells(F.col("value").cast("string"))
     mine = F.col("topic").isNotNull()
@@ -230,17 +230,24 @@ def _samples(messages: DataFrame, feed: Feed) -> dict[str, list[Sample]]:
     if feed.boundaries is not None:
         mine = mine & (F.col("topic") != feed.boundaries.topic)
     at = F.when(tells, F.col("offset"))
+    any_one = F.when(tells, F.xxhash64("value"))
     version = feed.version(F.col("value"))
     by = ["topic", "partition", *([] if version is None else [version.alias("version")])]
     rows = (
         messages.where(mine)
         .groupBy(*by)
-        .agg(F.min_by(message, at).alias("first"), F.max_by(message, at).alias("last"))
+        .agg(
+            F.min_by(message, at).alias("first"),
+            F.max_by(message, at).alias("last"),
+            F.min_by(message, any_one).alias("one"),
+            F.max_by(message, any_one).alias("other"),
+        )
         .collect()
     )
     found: dict[str, list[Sample]] = {row["topic"]: [] for row in rows}
     for row in rows:
-        looked_at = {one["offset"]: one for one in (row["first"], row["last"]) if one is not None}
+        some = (row[which] for which in ("first", "last", "one", "other"))
+        looked_at = {(one["offset"], one["value"]): one for one in some if one is not None}
         for one in looked_at.values():
             sample = Sample(row["topic"], row["partition"], one["offset"], one["key"], one["value"])
             found[row["topic"]].append(sample)
