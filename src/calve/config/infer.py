@@ -45,8 +45,8 @@ def infer(rows: Iterable[Mapping[str, object]], key: Iterable[str] = ()) -> Sour
 
 
 def infer_all(rows: Sequence[Mapping[str, object]], key: Iterable[str] = ()) -> SourceTable:
-    """The same, and columns that are null in all of these rows: they are text, which holds whatever comes. Where
-    rows are samples, a column that is left out would lose the values of all others."""
+    """The same, and columns that are null in all of these rows: they are text, which holds whatever comes.
+    Where rows are samples, a column that is left out would lose the values of all others."""
     shown = infer(rows, key)
     empty = dict.fromkeys(name for row in rows for name in row if name not in shown.names)
     columns = (*shown.columns, *(SourceColumn(name, "string") for name in empty))
