@@ -10,13 +10,15 @@ import pytest
 
 from calve import SinkConfig
 from calve.model.batch import Batch
+from calve.model.errors import Fenced
 from calve.protocol.retry import Answer
 from calve.runtime.clock import SystemClock
 from calve.runtime.coordinator import Coordinator
 from calve.runtime.epoch import Epoch
 from calve.runtime.start import claim_table
+from calve.runtime.together import commit_together
 from calve.table.base import Base
-from calve.table.build import Attempt
+from calve.table.build import Attempt, Ready
 from calve.table.commit import commits_many, load, send, send_many
 from tests.support.backends import Backend
 from tests.support.sinks import commit
@@ -76,6 +78,46 @@ def test_where_one_table_has_moved_on_no_table_is_changed(backend: Backend, tmp_
     assert send_many(catalog, attempts).answer is Answer.CONFLICT
     assert [load(catalog, one.identifier).metadata for one in both] == before
     assert send(catalog, *attempts[0]).answer is Answer.LANDED, "it was only held back by the other"
+
+
+def batches(backend: Backend, folder: Path, run: Coordinator) -> list[Ready]:
+    """The next batch of a table, written and not committed."""
+    epoch = Epoch(SinkConfig.from_options(backend.options), 1, Batch(1, 2), folder, "w0", SystemClock())
+    epoch.add(SECOND, run.base, run.refresh)
+    return [epoch.close_files(run.base)]
+
+
+@on_servers
+def test_a_joint_commit_lands_in_all_tables_also_where_one_has_moved_on(
+    backend: Backend, tmp_path: Path
+) -> None:
+    both = tables(backend)
+    catalog = backend.catalog()
+    coordinators = runs(both, backend)
+    parts = [(run, batches(one, tmp_path, run)) for one, run in zip(both, coordinators, strict=True)]
+    both[1].insert(pa.table({"id": [9], "v": ["theirs"]}))
+    joint = commit_together(coordinators[0]._catalog, parts)
+    assert (set(joint.landed), joint.broken) == (set(coordinators), {})
+    assert [run.progress.frontier for run in coordinators] == [2, 2]
+    ours = FIRST.to_pylist() + SECOND.to_pylist()
+    assert rows_of(load(catalog, both[0].identifier)) == ordered(ours)
+    assert rows_of(load(catalog, both[1].identifier)) == ordered([*ours, {"id": 9, "v": "theirs"}])
+    again = commit_together(coordinators[0]._catalog, parts)
+    assert set(again.landed) == set(coordinators), "they are in the tables (P3)"
+    assert len(load(catalog, both[0].identifier).metadata.snapshots) == 3 + 1, "a claim each, a commit each"
+
+
+@on_servers
+def test_a_joint_commit_of_a_run_that_was_fenced_changes_no_table(backend: Backend, tmp_path: Path) -> None:
+    both = tables(backend)
+    catalog = backend.catalog()
+    coordinators = runs(both, backend)
+    parts = [(run, batches(one, tmp_path, run)) for one, run in zip(both, coordinators, strict=True)]
+    claim_table(SinkConfig.from_options(both[1].options), catalog, SystemClock())
+    with pytest.raises(Fenced):
+        commit_together(coordinators[0]._catalog, parts)
+    for one in both:
+        assert rows_of(load(catalog, one.identifier)) == ordered(FIRST.to_pylist())
 
 
 def test_a_catalog_that_is_no_server_commits_to_one_table_at_a_time(tmp_path: Path) -> None:

@@ -88,3 +88,20 @@ def test_a_mark_that_is_no_time_is_refused(mark: int) -> None:
 
 def test_a_watermark_before_the_first_row_is_no_frontier() -> None:
     assert Frontier().reached(-62_135_596_800_000_000).time == 0
+
+
+def test_case_55_a_partition_that_is_added_holds_the_frontier_until_it_speaks() -> None:
+    frontier = Frontier().heard({"a": 10, "b": 12}, {"a", "b"})
+    assert frontier.time == 10
+    frontier = frontier.heard({"a": 30, "b": 30}, {"a", "b", "c"})
+    assert frontier.time == 10
+    assert frontier.heard({"c": 20}, {"a", "b", "c"}).time == 20
+
+
+def test_a_partition_that_is_gone_holds_the_frontier_no_longer() -> None:
+    frontier = Frontier().heard({"a": 10, "b": 12}, {"a", "b"})
+    assert frontier.heard({"b": 15}, {"b"}).time == 15
+
+
+def test_without_a_partition_nothing_is_known() -> None:
+    assert Frontier().heard({}, set()).time == 0

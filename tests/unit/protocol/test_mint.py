@@ -151,3 +151,20 @@ def test_case_52_an_idle_source_publishes_once_a_heartbeat_and_not_before() -> N
 def test_batches_that_do_not_tile_are_a_defect_and_said_so() -> None:
     with pytest.raises(BadBatch, match="does not follow 0"):
         settle(0, [(Batch(1, 2), True)])
+
+
+@given(st.integers(0, 50), st.sets(st.integers(0, 200), max_size=12), st.integers(0, 200))
+def test_p2_each_resolved_time_that_the_frontier_passes_ends_a_batch(
+    committed: int, resolved: set[int], frontier: int
+) -> None:
+    mint, closed = advance(resume(MintPolicy(), committed), frontier, resolved)
+    uppers = [batch.upper for batch in closed]
+    ends = {time for time in resolved if committed < time <= frontier}
+    assert uppers == sorted(ends | ({frontier} if frontier > committed else set()))
+    assert [batch.lower for batch in closed] == [committed, *uppers][:-1] if closed else not uppers
+    assert mint.lower == max(committed, frontier)
+
+
+def test_a_long_backlog_of_resolved_times_is_one_batch() -> None:
+    _, closed = advance(resume(MintPolicy(), 0), 5000, range(1, 5001))
+    assert closed == (Batch(0, 5000),)

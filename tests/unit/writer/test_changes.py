@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from calve import BadRow
-from calve.writer.changes import Arrival
-from calve.writer.ops import DELETE, UPSERT
+from calve.writer.changes import Arrival, Reading, arrive, changes
+from calve.writer.ops import DELETE, OP_COLUMN, UPSERT
 from tests.support.sinks import Warehouse, commit
 from tests.support.truth import entries_of, ordered, rows_of, snapshots_of_main
 
@@ -159,3 +159,27 @@ def test_a_sequence_that_is_null_in_a_dictionary_is_refused_with_its_row(tmp_pat
         sink.begin_epoch(0)
         with pytest.raises(BadRow, match="column 's', row 1: the sequence is null"):
             sink.write_batch(pa.table({"id": [1, 2], "s": hidden("1", None)}))
+
+
+# ---------------------------------------------------------------- columns of an envelope
+
+
+def test_columns_of_an_envelope_order_changes_and_are_not_the_tables():
+    reading = Reading(key=("id",), sequence=("__calve_at",), op_column="__calve_change")
+    rows = pa.table(
+        {"id": [1, 2], "v": ["a", None], "__calve_change": ["upsert", "delete"], "__calve_at": [7, 8]}
+    )
+    arrival = arrive(reading, rows, 0, 0)
+    assert arrival.rows.column_names == ["id", "v"]
+    assert arrival.identity.column_names == ["id", "v", "__calve_at"]
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.string())])
+    found = changes(reading, arrival, schema)
+    assert found.column_names == ["id", "v", "__calve_at", OP_COLUMN]
+    assert found["__calve_at"].to_pylist() == [7, 8]
+
+
+def test_a_hidden_sequence_that_is_null_is_refused():
+    reading = Reading(key=("id",), sequence=("__calve_at",), op_column="__calve_change")
+    rows = pa.table({"id": [1], "__calve_change": ["upsert"], "__calve_at": pa.array([None], pa.int64())})
+    with pytest.raises(BadRow, match="the sequence is null"):
+        changes(reading, arrive(reading, rows, 0, 0), pa.schema([pa.field("id", pa.int64())]))

@@ -16,6 +16,7 @@ from typing import Any
 from pyiceberg.table.metadata import TableMetadata
 
 from calve.config.sink import Mode, NullKeys, SinkConfig
+from calve.model.columns import RESERVED
 from calve.model.errors import ConfigError, Diverged
 from calve.model.progress import claimed_property, replay_sink_id
 
@@ -96,11 +97,12 @@ class ReadAs:
         return cls(
             mode=str(config.mode),
             key=config.key,
-            sequence_by=config.sequence_by,
+            # What an envelope orders changes by is not in the table: nothing there tells how old a row is.
+            sequence_by=tuple(name for name in config.sequence_by if not name.startswith(RESERVED)),
             op_column=config.op_column if config.op_column_is_explicit else None,
             changelog=(config.changelog_op_column, config.changelog_time_column) if changelog else None,
             null_keys=config.null_keys is NullKeys.ALLOW,
-            time_column=time_column,
+            time_column=None if time_column is not None and time_column.startswith(RESERVED) else time_column,
         )
 
     def to_json(self) -> str:

@@ -362,3 +362,21 @@ def test_replace_is_what_makes_a_second_attempt_another_manifest() -> None:
     first = manifest(3)
     assert replace(first, attempt=1).name != first.name
     assert len({manifest(3).name, manifest(30).name, manifest(3, generation=30).name}) == 3
+
+
+def test_manifests_of_an_idle_table_do_not_pile_up_and_what_waits_is_kept():
+    files = MemoryFiles()
+    stash = Stash(files)
+    segment = Segment("calve/segments/0-a", 1, 2, 1)
+    last = None
+    for number in range(6):
+        segments = (segment,) if number == 0 else ()
+        one = Manifest(number, 1, 0, "o", follows=None if last is None else last.name, segments=segments)
+        stash.save(one)
+        stash.thin(one, 1)
+        last = one
+    kept = [
+        Manifest.from_json(files.read(f"calve/stash/{name}") or "", name)
+        for name in files.names("calve/stash")
+    ]
+    assert [one.micro_batch for one in kept] == [0, 4, 5]
