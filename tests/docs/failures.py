@@ -67,6 +67,7 @@ CASES = {
     47: "A changed key: a delete and an insert",
     48: "A delete of a key that was never there: harmless",
     49: "A hundred thousand changes of one key: one row",
+    50: "A value that PostgreSQL did not send (TOAST): its placeholder is never written",
     51: "Truncate: refused by name",
     52: "An idle source: no empty snapshots",
     53: "A source that lost what follows the frontier: refused",
@@ -83,7 +84,9 @@ CASES = {
     65: "A table that forgets old refs: the tag stays",
     66: "A micro-batch that landed comes again after its frontier moved: a replay, not late",
     67: "A key that moves through three partitions in one batch: one row",
+    68: "Transactions whose LSNs interleave: none is taken for a replay",
     69: "A restored checkpoint whose next micro-batch has other rows: stopped, not skipped",
+    70: "Files of a changefeed that appear late: listed again, read and counted",
 }
 GROUPS = {
     "Process": range(1, 15),
