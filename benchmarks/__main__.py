@@ -11,7 +11,7 @@ from importlib import import_module
 from benchmarks.figure import Figure, report
 
 PLAIN = ("append", "latency", "group", "long_run", "resume", "upsert", "memory", "manifest")
-ON_SERVERS = ("rest", "s3")
+ON_SERVERS = ("rest", "s3", "listing")
 """They start servers of their own: `make jars` brings those in Java."""
 
 ON_SPARK = (
@@ -22,6 +22,7 @@ ON_SPARK = (
     "spark-files",
     "spark-profile",
     "spark-decode",
+    "spark-changefeed",
 )
 """They need Java and the jars of the peers: `make jars`."""
 

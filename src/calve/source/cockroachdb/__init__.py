@@ -8,7 +8,10 @@
 | `names` | what a file's name says |
 | `listing` | offsets: which files were read, how far the feed is resolved; pure |
 | `plan` | the declared tables, as executors get them |
-| `reader`, `lines`, `parquet`, `carriers` | bytes to record batches; in executors, with pyarrow alone |
+| `reader` | bytes to record batches; in executors, with pyarrow alone |
+| `blocks`, `lines`, `keys` | lines of JSON, and the keys of deletes |
+| `parquet`, `footer`, `texts` | Parquet, and rows of it as JSON |
+| `carriers` | how a column travels |
 | `datasource` | `spark.readStream.format("calve-cockroachdb")` |
 | `infer` | columns of a table that nobody declared, each guess named |
 

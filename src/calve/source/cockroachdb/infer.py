@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from calve.source.cockroachdb.lines import blocks
+from calve.source.cockroachdb.blocks import blocks
 from calve.source.cockroachdb.names import DataFile, parse_name
 from calve.source.cockroachdb.plan import ReadPlan
 from calve.source.cockroachdb.reader import opened

@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from calve.source.cockroachdb.blocks import bounds
 from calve.source.cockroachdb.plan import TopicPlan
 
 if TYPE_CHECKING:
-    from calve.source.cockroachdb.lines import Block
+    from calve.source.cockroachdb.blocks import Block
 
 _VALUE = r'("(?:[^"\\]|\\.)*"|[^\s",\[\]{}]+)'
 _TAIL = r'(?:\s*,\s*"(?:mvcc_timestamp|topic|updated)"\s*:\s*"[^"\\]*")*\s*\}\s*$'
@@ -62,7 +63,9 @@ class KeyReader:
         for at, one in enumerate(self._columns):
             parts += [pa.scalar(f"{', ' if at else '{'}{json.dumps(one.name)}: "), texts.field(at)]
         lines = pc.binary_join_element_wise(*parts, pa.scalar("}\n"), "")
-        one_list = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
+        one_list = pa.Array.from_buffers(
+            pa.list_(pa.string()), 1, [None, bounds(len(lines))], children=[lines]
+        )
         data = pc.binary_join(one_list, "")[0].as_buffer()
         parsed = pj.read_json(
             pa.BufferReader(data),

@@ -25,15 +25,14 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from calve.model.errors import BadRow
+from calve.source.cockroachdb.blocks import Block
 from calve.source.cockroachdb.keys import KeyReader
-from calve.source.cockroachdb.plan import DELETE, LINE_BYTES_MAX, TIME, UPSERT, TopicPlan
+from calve.source.cockroachdb.plan import DELETE, TIME, UPSERT, TopicPlan
 
 LEAF_LINES = 16
 """A block this small is not halved further to save its good rows from the slower parser."""
@@ -43,36 +42,6 @@ LEAVES_MAX = 8
 _HLC = r"^[0-9]{1,28}(\.[0-9]{10})?$"
 _NULL_AFTER = r'[{,]\s*"after"\s*:\s*null\s*[,}]'
 _SLIM = pa.schema([("after", pa.struct([])), ("updated", pa.string()), ("topic", pa.string())])
-
-
-@dataclass(frozen=True)
-class Block:
-    """Whole lines of a file."""
-
-    first: int
-    """The number of its first line."""
-    text: bytes
-
-    @cached_property
-    def count(self) -> int:
-        return self.text.count(b"\n") + (not self.text.endswith(b"\n"))
-
-    @cached_property
-    def lines(self) -> pa.Array:
-        text = pa.py_buffer(self.text.removesuffix(b"\n"))
-        bounds = pa.array([0, text.size], pa.int32()).buffers()[1]
-        return pc.split_pattern(pa.Array.from_buffers(pa.string(), 1, [None, bounds, text]), "\n").values
-
-    @property
-    def numbers(self) -> pa.Array:
-        return numbers(self.first, self.count)
-
-    def halves(self) -> tuple[Block, Block]:
-        middle = self.text.find(b"\n", len(self.text) // 2) + 1
-        if middle in (0, len(self.text)):
-            middle = self.text.rfind(b"\n", 0, len(self.text) // 2) + 1
-        left = Block(self.first, self.text[:middle])
-        return left, Block(self.first + left.count, self.text[middle:])
 
 
 @dataclass(frozen=True)
@@ -86,26 +55,6 @@ class Rows:
     raw: pa.Array
     values: pa.Array | None
     """The struct of the declared columns."""
-
-
-def blocks(stream: pa.NativeFile, block_bytes: int, path: str) -> Iterator[Block]:
-    """A stream, cut behind ends of lines."""
-    number, rest = 1, b""
-    while part := stream.read(block_bytes):
-        end = part.rfind(b"\n") + 1
-        if end == 0:
-            rest += part
-            if len(rest) > LINE_BYTES_MAX:
-                raise BadRow(
-                    f"file {path}, line {number} is longer than {LINE_BYTES_MAX:,} bytes",
-                    hint="Is it a file of a changefeed?",
-                )
-            continue
-        block = Block(number, rest + part[:end])
-        yield block
-        number, rest = number + block.count, part[end:]
-    if rest:
-        yield Block(number, rest)
 
 
 class LineReader:
@@ -243,13 +192,6 @@ def _not_finite(table: TopicPlan) -> re.Pattern[bytes] | None:
     """A column of floats, and a number that is none, in quotes."""
     names = "|".join(re.escape(json.dumps(one.name)) for one in table.columns if one.is_float)
     return re.compile(rf'((?:{names})\s*:\s*)"(NaN|-?Infinity)"'.encode()) if names else None
-
-
-def numbers(first: int, count: int) -> pa.Array:
-    """Numbers of lines."""
-    return pc.cumulative_sum(
-        pa.repeat(pa.scalar(1, pa.int64()), count), start=pa.scalar(first - 1, pa.int64())
-    )
 
 
 def parse(text: bytes, schema: pa.Schema) -> pa.RecordBatch:

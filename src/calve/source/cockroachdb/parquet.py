@@ -20,8 +20,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from calve.model.errors import ConfigError
+from calve.source.cockroachdb.blocks import numbers
 from calve.source.cockroachdb.footer import without_decimals
-from calve.source.cockroachdb.lines import Rows, numbers, times
+from calve.source.cockroachdb.lines import Rows, times
 from calve.source.cockroachdb.names import DataFile
 from calve.source.cockroachdb.plan import DELETE, TIME, UPSERT, TopicPlan
 from calve.source.cockroachdb.texts import json_arrays, json_objects, quoted

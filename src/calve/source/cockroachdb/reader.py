@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from calve.model.errors import BadMessage, BadTime, StoreError
 from calve.model.time import format_hlc, parse_hlc
-from calve.source.cockroachdb.lines import LineReader, Rows, blocks
+from calve.source.cockroachdb.blocks import blocks
+from calve.source.cockroachdb.lines import LineReader, Rows
 from calve.source.cockroachdb.names import DataFile, ResolvedFile, parse_name
 from calve.source.cockroachdb.parquet import ParquetReader
 from calve.source.cockroachdb.plan import ReadPlan

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from calve.model.errors import BadKey, BadMessage, BadRow, ConfigError, StoreError
+from calve.source.cockroachdb import blocks
 from calve.source.cockroachdb import lines as room
 from calve.source.cockroachdb.plan import ReadPlan, make_tables
 from calve.source.cockroachdb.reader import read_file
@@ -315,7 +316,7 @@ def test_a_resolved_file_that_does_not_say_what_its_name_does_is_refused(tmp_pat
 
 
 def test_a_line_without_an_end_is_not_held_for_ever(tmp_path, monkeypatch):
-    monkeypatch.setattr(room, "LINE_BYTES_MAX", 1000)
+    monkeypatch.setattr(blocks, "LINE_BYTES_MAX", 1000)
     with pytest.raises(BadRow, match="line 2 is longer"):
         read_lines(tmp_path, [line(1), "x" * 5000], block_bytes=500)
 
