@@ -27,10 +27,10 @@ from calve.config.columns import SourceColumn, SourceTable
 from calve.config.infer import infer, warn_of_guesses
 from calve.config.merge import merge
 from calve.envelope.base import Sample
-from calve.envelope.messages import errors, place_of, placed_by, quoted
+from calve.envelope.messages import errors, place_of, placed_by
 from calve.envelope.types import spark_type
 from calve.envelope.values import CORRUPT, Values, hexadecimal, parse, unfit
-from calve.model.columns import ERROR, MARK, OP, ORDER, PARTITION, TIME
+from calve.model.columns import ERROR, MARK, OP, ORDER, PARTITION, RESERVED, TIME
 from calve.model.errors import SchemaMismatch
 
 TIMESTAMP, PROGRESSED, DIFF, STATE = "mz_timestamp", "mz_progressed", "mz_diff", "mz_state"
@@ -39,6 +39,7 @@ _META = (TIMESTAMP, PROGRESSED, DIFF, STATE)
 _TEXT = T.StringType()
 _LONG = T.LongType()
 _INSTANTS = ("timestamp", "timestamptz")
+_IS_MARK = RESERVED + "is_mark"
 
 
 class Kind(StrEnum):
@@ -56,13 +57,18 @@ class _Values(Values):
     def is_text(self, kind: str) -> bool:
         return kind in _INSTANTS or Values.is_text(self, kind)
 
+    def converted(self, kind: str, value: Column) -> Column:
+        return value if kind == "string" else Values.converted(self, kind, value)
+
     def from_text(self, kind: str, text: Column) -> Column:
         if kind not in _INSTANTS:
             return Values.from_text(self, kind, text)
         instant = F.timestamp_millis(text.try_cast(_LONG))
         if kind == "timestamp":
             instant = F.convert_timezone(None, F.lit("UTC"), instant.cast(T.TimestampNTZType()))
-        return F.when(text.rlike(r"^-?\d+$"), instant).otherwise(text.try_cast(spark_type(kind)))
+        # Looked at before it is cast: one that fails costs an exception, and a number may look like a year.
+        is_number = ~F.substring(text, 2, 10).contains("-")
+        return F.when(is_number, instant).otherwise(text.try_cast(spark_type(kind)))
 
 
 def _bytes(text: Column) -> Column:
@@ -123,31 +129,32 @@ class Materialize:
                 hint="Name them: tables='id long primary key, …'.",
             )
         value = F.col("value").cast("string")
-        told = raw.where(F.col("value").isNotNull()).withColumns(
-            {"value": value, "m": parse(value, self._schema(table))}
+        told = raw.where(F.col("value").isNotNull()).select(
+            *placed_by(raw), value.alias("value"), parse(value, self._schema(table)).alias("m")
         )
         said = _Said(self.kind, table)
-        kept = [*placed_by(raw), "value"]
-        # In steps: what is used twice is computed once.
+        # In steps, so that what is used twice is computed once; columns under names that no column has. What
+        # is wrong with a corrupt message is asked last, because that cannot be compiled with the rest.
         read = told.select(
-            *(said.column(one).alias(one.name) for one in table.columns),
+            *(said.value(one).alias(said.name(one)) for one in table.columns),
+            *said.texts(),
             said.op().alias(OP),
-            F.when(~said.is_mark, said.time).alias(TIME),
-            F.when(said.is_mark, said.time).alias(MARK),
-            F.col("partition").alias(PARTITION),
-            said.error().alias(ERROR),
-            *kept,
-        )
-        bad, is_change = F.col(ERROR).isNotNull(), F.col(MARK).isNull()
+            said.time().alias(TIME),
+            said.is_mark().alias(_IS_MARK),
+            "value",
+            *placed_by(raw),
+        ).withColumn(ERROR, said.error())
+        error = F.when(F.col(ERROR) == CORRUPT, said.unfit()).otherwise(F.col(ERROR))
+        is_good, is_mark = F.col(ERROR).isNull(), F.col(_IS_MARK)
         order = [F.when(F.col(OP) > 0, 1).otherwise(0).cast(_LONG).alias(ORDER)]
         return read.select(
-            *(F.col(quoted(name)) for name in table.names),
-            F.when(~bad & is_change, F.col(OP)).alias(OP),
-            TIME,
+            *(F.col(said.name(one)).alias(one.name) for one in table.columns),
+            F.when(is_good & ~is_mark, F.col(OP)).alias(OP),
+            F.when(~is_mark, F.col(TIME)).alias(TIME),
             *(order if self.kind is Kind.DIFF else ()),
-            F.when(~bad, F.col(MARK)).alias(MARK),
-            PARTITION,
-            *errors(F.col(ERROR), place_of(raw), F.col("value")),
+            F.when(is_good & is_mark, F.col(TIME)).alias(MARK),
+            F.col("partition").alias(PARTITION),
+            *errors(error, place_of(raw), F.col("value")),
         )
 
     def _schema(self, table: SourceTable) -> T.StructType:
@@ -166,50 +173,88 @@ def spelt(kind: Kind, name: str, table: SourceTable) -> str:
 
 
 class _Said:
-    """What a parsed message says, as Spark expressions over `m` and `value`."""
+    """What a parsed message says, as Spark expressions: over `m` first, then over what was made of it."""
 
     def __init__(self, kind: Kind, table: SourceTable) -> None:
         self._kind, self._table = kind, table
         self._message = F.col("m")
-        self._written = self._message[TIMESTAMP]
-        self.time = self._written.try_cast(_LONG)
-        self.is_mark = F.coalesce(self._message[PROGRESSED], F.lit(False))
-        self._word = self._message[DIFF if kind is Kind.DIFF else STATE]
+        self._word = DIFF if kind is Kind.DIFF else STATE
 
-    def column(self, one: SourceColumn) -> Column:
-        return VALUES.converted(one.type, self._message[spelt(self._kind, one.name, self._table)])
+    def name(self, one: SourceColumn, what: str = "column") -> str:
+        """What a column is called until all is said."""
+        return f"{RESERVED}{what}_{self._table.names.index(one.name)}"
+
+    def texts(self) -> list[Column]:
+        """What is needed of a message to say what is wrong with it, beside what was made of it."""
+        unread = self._message.isNull() | self._message[CORRUPT].isNotNull()
+        found = [unread.alias(CORRUPT), *(self._message[one].alias(RESERVED + one) for one in self._meta)]
+        found += [self._parsed(one).alias(self.name(one, "text")) for one in self._converted]
+        return found
+
+    @property
+    def _meta(self) -> tuple[str, str]:
+        return TIMESTAMP, self._word
+
+    @property
+    def _converted(self) -> list[SourceColumn]:
+        """Columns that are read as something else than they are."""
+        return [one for one in self._table.columns if VALUES.is_text(one.type) or _is_decimal(one.type)]
+
+    def _parsed(self, one: SourceColumn) -> Column:
+        return self._message[spelt(self._kind, one.name, self._table)]
+
+    def value(self, one: SourceColumn) -> Column:
+        return VALUES.converted(one.type, self._parsed(one))
 
     def op(self) -> Column:
         """A weight, or a word of ours."""
-        return self._word.try_cast(_LONG) if self._kind is Kind.DIFF else self._word
+        word = self._message[self._word]
+        return word.try_cast(_LONG) if self._kind is Kind.DIFF else word
+
+    def time(self) -> Column:
+        return self._message[TIMESTAMP].try_cast(_LONG)
+
+    def is_mark(self) -> Column:
+        return F.coalesce(self._message[PROGRESSED], F.lit(False))
 
     def error(self) -> Column:
-        """What is wrong with the message; null where nothing is."""
-        unread = self._message.isNull() | self._message[CORRUPT].isNotNull()
-        columns = [
-            SourceColumn(spelt(self._kind, one.name, self._table), one.type) for one in self._table.columns
-        ]
-        names = {one.name: spelt(self._kind, one.name, self._table) for one in self._table.columns}
+        """What is wrong with the message; null where nothing is. Over the columns that were made of it."""
+        written, time = F.col(RESERVED + TIMESTAMP), F.col(TIME)
         return F.coalesce(
-            F.when(unread, unfit(F.col("value"), (), VALUES, columns)),
-            F.when(self._written.isNull(), f"there is no {TIMESTAMP}"),
-            F.when(self.time.isNull() | (self.time < 0), self._none_of(TIMESTAMP, self._written)),
-            F.when(~self.is_mark, self._wrong_word()),
-            F.when(~self.is_mark, VALUES.misread(self._table, lambda name: self._message[names[name]])),
+            F.when(F.col(CORRUPT), F.lit(CORRUPT)),
+            F.when(written.isNull(), f"there is no {TIMESTAMP}"),
+            F.when(time.isNull() | (time < 0), self._none_of(TIMESTAMP, written)),
+            F.when(~F.col(_IS_MARK), F.coalesce(self._wrong_word(), *self._misread())),
         )
 
+    def unfit(self) -> Column:
+        """What is wrong with a message that is corrupt."""
+        table = self._table
+        columns = [SourceColumn(spelt(self._kind, one.name, table), one.type) for one in table.columns]
+        return unfit(F.col("value"), (), VALUES, columns)
+
     def _wrong_word(self) -> Column:
+        word, op = F.col(RESERVED + self._word), F.col(OP)
         if self._kind is Kind.DIFF:
-            diff = self.op()
-            return F.when(self._word.isNull(), f"there is no {DIFF}").when(
-                diff.isNull() | (diff == 0), self._none_of(DIFF, self._word)
-            )
+            wrong = op.isNull() | (op == 0)
+            return F.when(word.isNull(), f"there is no {DIFF}").when(wrong, self._none_of(DIFF, word))
         known = ("insert", "upsert", "delete") if self._kind is Kind.DEBEZIUM else ("upsert", "delete")
         return (
-            F.when(self._word.isNull(), f"there is no {STATE}")
-            .when(self._word == "key_violation", "Materialize has several rows under this key")
-            .when(~self._word.isin(*known), self._none_of(STATE, self._word))
+            F.when(word.isNull(), f"there is no {STATE}")
+            .when(word == "key_violation", "Materialize has several rows under this key")
+            .when(~word.isin(*known), self._none_of(STATE, word))
         )
+
+    def _misread(self) -> list[Column]:
+        """Values that were read as another type, and are none of their own."""
+        found = []
+        for one in self._converted:
+            parsed, value = F.col(self.name(one, "text")), F.col(self.name(one))
+            # Of a decimal, digits beyond the column's.
+            wrong = parsed != value if _is_decimal(one.type) else parsed.isNotNull() & value.isNull()
+            said = F.concat(F.lit(f"column {one.name!r}: "), parsed, F.lit(f" is no {one.type}"))
+            found.append(F.when(wrong, said))
+        return found
 
     @staticmethod
     def _none_of(name: str, text: Column) -> Column:
@@ -225,6 +270,10 @@ def _row(sample: Sample) -> dict[str, object] | None:
     if not isinstance(message, dict) or message.get(PROGRESSED) is True:
         return None
     return {name: value for name, value in message.items() if name not in _META} or None
+
+
+def _is_decimal(kind: str) -> bool:
+    return kind.startswith("decimal")
 
 
 def _where(samples: Sequence[Sample]) -> str:

@@ -98,6 +98,7 @@ BAD: dict[Kind, list[tuple[Any, str]]] = {
         ({"mz_timestamp": 1, "mz_diff": 0}, "0 is no mz_diff"),
         ({"mz_timestamp": 1, "mz_diff": 1, "id": "x"}, "'id' is no long"),
         ({"mz_timestamp": 1, "mz_diff": 1, "u": "x"}, "column 'u': x is no uuid"),
+        ({"mz_timestamp": 1, "mz_diff": 1, "n": "1.555"}, "is no decimal(10,2)"),
         ({"mz_timestamp": 1, "mz_diff": 1, "ts": "noon"}, "column 'ts': noon is no timestamp"),
     ],
     Kind.UPSERT: [
@@ -142,6 +143,14 @@ def test_states_are_ops_and_after_is_the_row(spark):
         {"mz_timestamp": 3, "mz_state": "delete", "id": 1, "before_v": "b", "after_v": None},
     )
     assert [(row[OP], row["v"]) for row in changes] == [("insert", "a"), ("upsert", "b"), ("delete", None)]
+
+
+def test_columns_may_have_the_names_of_what_a_message_has(spark):
+    names = "topic string, partition string, offset long, key string, value string, m string, error string"
+    row = {"topic": "a", "partition": "b", "offset": 5, "key": "c", "value": "d", "m": "e", "error": "f"}
+    (found,) = decoded(spark, Kind.DIFF, SourceTable.of(names), {"mz_timestamp": 1, "mz_diff": 1, **row})
+    assert {name: found[name] for name in row} == row
+    assert (found[OP], found[ERROR]) == (1, None)
 
 
 def test_columns_are_learnt_from_messages_with_a_warning():
