@@ -152,7 +152,7 @@ def test_ops_tombstones_and_key_changes_of_a_real_table(spark) -> None:
     assert rows[0]["anynum"] == Decimal("1.2345678901234567890123456789")
 
 
-def test_positions_follow_commits_and_not_lsns(spark) -> None:
+def test_case_68_positions_follow_commits_and_not_lsns(spark) -> None:
     """Case 68: the second transaction began first; a COPY has one LSN; a snapshot shares it with an event."""
     some = [
         _event(0, "r", {"id": 1}, lsn=50, transaction=None).like(
@@ -260,7 +260,7 @@ def test_infinite_times_are_null_and_truncates_are_skipped_where_that_is_said(sp
     ]
 
 
-def test_placeholders_in_all_their_forms_are_never_written(spark) -> None:
+def test_case_50_placeholders_in_all_their_forms_are_never_written(spark) -> None:
     update = next(one for one in TYPES if one.value and '"op":"u"' in one.value)
     schema = messages("types.jsonl", "on.public.w")[0]
     table = Debezium(schemas=True).learn([schema.sample], None)

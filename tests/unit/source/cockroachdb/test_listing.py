@@ -86,7 +86,7 @@ def test_listings_begin_behind_the_resolved_file_before_the_last():
     assert offset.names == {data(5), resolved(6), resolved(8)}
 
 
-def test_a_file_that_appears_late_is_read_and_counted():
+def test_case_70_a_file_that_appears_late_is_read_and_counted():
     bucket = Bucket(data(1), resolved(2), data(3), resolved(4))
     offset, _ = read(bucket, Offset())
     bucket.names |= {data(3, 7), data(1, 7)}  # the second one lies too far back to be listed
