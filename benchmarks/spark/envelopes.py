@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchmarks.spark.debezium import debezium_cases
 from benchmarks.spark.decode import Case
 
 _JSON = {"ignoreNullFields": "false"}
@@ -122,4 +123,4 @@ def _materialize() -> Case:
     )
 
 
-CASES = [_wrapped(), _enriched(), _bare(), _materialize()]
+CASES = [_wrapped(), _enriched(), _bare(), _materialize(), *debezium_cases()]
