@@ -39,6 +39,12 @@ def errors(error: Column, place: Column, raw: Column) -> tuple[Column, Column, C
     )
 
 
+def once(column: Column) -> Column:
+    """A column that is computed once. Spark pushes filters below the column that they are about and computes
+    it there again, from_json and all: unless it might be another one each time, which it is told here."""
+    return F.when(F.monotonically_increasing_id() >= 0, column)
+
+
 def quoted(name: str) -> str:
     """A column's whole name, which may hold a dot."""
     return "`" + name.replace("`", "``") + "`"

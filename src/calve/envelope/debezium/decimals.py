@@ -37,12 +37,29 @@ def from_digits(digits: Column, scale: int, target: Decimal) -> Column:
     """A decimal from its hexadecimal digits, all of one scale."""
     if target.precision > LONG_DIGITS or scale > LONG_DIGITS:
         return from_text(text_from_digits(digits, F.lit(scale)), target)
+    return (_long(digits) * F.lit(Number(1).scaleb(-scale))).try_cast(_type(target))
+
+
+def with_own_scale(digits: Column, scale: Column, target: Decimal) -> Column:
+    """A decimal from its hexadecimal digits, each with a scale of its own."""
+    if target.precision > LONG_DIGITS:
+        return from_text(text_from_digits(digits, scale), target)
+    steps = [F.lit(Number(1).scaleb(-step)).cast(T.DecimalType(19, LONG_DIGITS)) for step in range(19)]
+    value = _long(digits) * F.try_element_at(F.array(*steps), scale + 1)
+    made = value.try_cast(_type(target))
+    return F.when(made == value, made)
+
+
+def _long(digits: Column) -> Column:
+    """A number of up to 64 bits, from the hexadecimal digits of its two's complement."""
     sign = F.when(digits >= "8", "F").otherwise("0")
     # A minus before the base: what comes out is a number with a sign.
     number = F.conv(F.lpad(digits, _HALF_HEX, sign), 16, -10).try_cast("long")
-    value = number.cast(T.DecimalType(19, 0)) * F.lit(Number(1).scaleb(-scale))
-    fits = F.length(digits) <= _HALF_HEX
-    return F.when(fits, value.try_cast(T.DecimalType(target.precision, target.scale)))
+    return F.when(F.length(digits) <= _HALF_HEX, number).cast(T.DecimalType(19, 0))
+
+
+def _type(target: Decimal) -> T.DecimalType:
+    return T.DecimalType(target.precision, target.scale)
 
 
 def text_from_digits(digits: Column, scale: Column) -> Column:
@@ -54,7 +71,7 @@ def from_text(text: Column, target: Decimal) -> Column:
     """A decimal from its text; null where a digit would be lost."""
 
     def made(one: Column) -> Column:
-        value = one.try_cast(T.DecimalType(target.precision, target.scale))
+        value = one.try_cast(_type(target))
         exact = one.try_cast(T.DecimalType(DIGITS_MAX, DIGITS_MAX - (target.precision - target.scale)))
         return F.when(value == exact, value)
 

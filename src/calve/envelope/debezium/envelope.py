@@ -24,6 +24,7 @@ from pyspark.sql import functions as F
 from calve.config.columns import SourceTable
 from calve.envelope.base import Sample
 from calve.envelope.debezium import learn, position
+from calve.envelope.debezium.decimals import let
 from calve.envelope.debezium.declared import Declared
 from calve.envelope.debezium.keep import NOT_SENT, kept
 from calve.envelope.debezium.observe import json_ends, json_events
@@ -32,7 +33,7 @@ from calve.envelope.debezium.schema import from_connect
 from calve.envelope.debezium.toast import PLACEHOLDER, Placeholder
 from calve.envelope.debezium.values import Values
 from calve.envelope.debezium.version import Version, place, schema_key, split, undeclared, with_schema
-from calve.envelope.messages import errors, place_of, quoted
+from calve.envelope.messages import errors, once, place_of, quoted
 from calve.envelope.values import parse
 from calve.model.columns import ERROR, MARK, OP, ORDER, PARTITION, POSITION, TIME
 from calve.model.errors import ConfigError
@@ -125,7 +126,7 @@ class Debezium:
         texts = [F.when(one.is_of(F.col("value")), one.body(F.col("value"))) for one in rows.versions]
         before = table.names if self.toast == "keep" or not table.key else table.key
         parsed = [
-            parse(text, one.message_type(table, rows.values, before)).alias(name)
+            parse(once(text), one.message_type(table, rows.values, before)).alias(name)
             for name, one, text in zip(rows.names, rows.versions, texts, strict=True)
         ]
         return self.changes(messages.select("topic", "partition", "offset", "value", *parsed), rows, floor)
@@ -212,4 +213,5 @@ class Debezium:
             *rows.without_key(),
             F.when(placed.isNull(), F.lit("the message has no position: source.sequence and lsn are null")),
         ]
-        return F.coalesce(*reasons)
+        # Inside of `let` it is interpreted: as generated code it makes methods that Java does not compile.
+        return let(F.lit(0), lambda _: F.coalesce(*reasons))

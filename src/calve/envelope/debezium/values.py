@@ -189,22 +189,29 @@ class Values:
     def prepared(self, field: Field, target: Type, raw: Column) -> Column | None:
         """What a column is made of, where it is used several times; `None`: of the value itself."""
         if isinstance(target, Decimal) and field.meaning in (schema.DECIMAL, schema.ANY_DECIMAL):
-            return decimals.hexadecimal(self._bytes(raw))
+            return decimals.hexadecimal(self._bytes(self._either(field, raw)))
         return None
+
+    def _either(self, field: Field, raw: Column) -> Column:
+        """The bytes of a decimal, which may stand in an object beside their scale."""
+        if field.meaning == schema.DECIMAL:
+            return raw
+        return F.when(raw.startswith("{"), F.get_json_object(raw, "$.value")).otherwise(raw)
 
     def _decimal(self, field: Field, target: Decimal, raw: Column, digits: Column | None = None) -> Column:
         match field.meaning:
             case schema.DECIMAL | schema.ANY_DECIMAL:
                 if digits is None:
                     return decimals.let(
-                        decimals.hexadecimal(self._bytes(raw)),
-                        lambda one: decimals.from_digits(one, field.scale, target),
+                        decimals.hexadecimal(self._bytes(self._either(field, raw))),
+                        lambda one: self._decimal(field, target, raw, one),
                     )
                 fixed = decimals.from_digits(digits, field.scale, target)
                 if field.meaning == schema.DECIMAL:
                     return fixed
-                variable = decimals.from_text(self._variable(raw), target)
-                return F.when(raw.startswith("{"), variable).otherwise(fixed)
+                scale = F.get_json_object(raw, "$.scale").try_cast("int")
+                own = decimals.with_own_scale(digits, scale, target)
+                return F.when(raw.startswith("{"), own).otherwise(fixed)
             case schema.VARIABLE_DECIMAL:
                 return decimals.from_text(self._variable(raw), target)
         return decimals.from_text(raw.cast("string"), target)
