@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -37,6 +39,13 @@ def errors(error: Column, place: Column, raw: Column) -> tuple[Column, Column, C
         F.when(bad, place).alias(PLACE),
         F.when(bad, F.left(raw, F.lit(_RAW_CHARACTERS))).alias(RAW),
     )
+
+
+def let(value: Column, body: Callable[[Column], Column]) -> Column:
+    """An expression that uses a value several times, which is computed once. It is interpreted: what is
+    rarely needed belongs here, because Java does not compile methods of more than 8,000 bytes, and one that
+    holds all that can be wrong with a message is longer."""
+    return F.get(F.transform(F.array(value), body), F.lit(0))
 
 
 def once(column: Column) -> Column:

@@ -27,7 +27,7 @@ from pyspark.sql import types as T
 from calve.config.columns import SourceColumn, SourceTable
 from calve.envelope.base import Sample
 from calve.envelope.cockroachdb.learn import learn
-from calve.envelope.messages import errors, place_of, placed_by, quoted
+from calve.envelope.messages import errors, let, once, place_of, placed_by, quoted
 from calve.envelope.values import CORRUPT, Values, hexadecimal, parse, unfit
 from calve.model.columns import ERROR, MARK, OP, PARTITION, TIME
 from calve.model.errors import ConfigError, SchemaMismatch
@@ -114,7 +114,7 @@ class CockroachDB:
             *placed_by(raw),
             F.col("key").cast("string").alias("key"),
             F.col("value").cast("string").alias("value"),
-            parse(F.col("value").cast("string"), self._schema(table)).alias("m"),
+            parse(once(F.col("value").cast("string")), self._schema(table)).alias("m"),
         )
         said = _Said(self, table)
         # In steps: what is used twice is computed once.
@@ -234,7 +234,7 @@ class _Said:
         if self._topic is not None:
             other = F.concat(F.lit("the message is of another table: "), self._named)
             reasons.append(F.when(self._named != self._topic, other))
-        return F.coalesce(*reasons)
+        return let(F.lit(0), lambda _: F.coalesce(*reasons))
 
     def wrong_times(self) -> list[Column]:
         """What is wrong with the times, where they are read: TIME and MARK, and their texts."""

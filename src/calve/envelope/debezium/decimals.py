@@ -12,7 +12,6 @@ from text round: what they give is compared with a cast that keeps all digits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal as Number
 
 from pyspark.sql import Column
@@ -21,6 +20,7 @@ from pyspark.sql import types as T
 
 from calve.config.types import Decimal
 from calve.config.types.tree import DIGITS_MAX
+from calve.envelope.messages import let
 
 LONG_DIGITS = 18
 _HALF_HEX = 16
@@ -76,11 +76,6 @@ def from_text(text: Column, target: Decimal) -> Column:
         return F.when(value == exact, value)
 
     return let(text, made)
-
-
-def let(value: Column, body: Callable[[Column], Column]) -> Column:
-    """An expression that uses a value several times, which is computed once."""
-    return F.get(F.transform(F.array(value), body), F.lit(0))
 
 
 def _unscaled(digits: Column) -> Column:

@@ -24,7 +24,6 @@ from pyspark.sql import functions as F
 from calve.config.columns import SourceTable
 from calve.envelope.base import Sample
 from calve.envelope.debezium import learn, position
-from calve.envelope.debezium.decimals import let
 from calve.envelope.debezium.declared import Declared
 from calve.envelope.debezium.keep import NOT_SENT, kept
 from calve.envelope.debezium.observe import json_ends, json_events
@@ -33,7 +32,7 @@ from calve.envelope.debezium.schema import from_connect
 from calve.envelope.debezium.toast import PLACEHOLDER, Placeholder
 from calve.envelope.debezium.values import Values
 from calve.envelope.debezium.version import Version, place, schema_key, split, undeclared, with_schema
-from calve.envelope.messages import errors, once, place_of, quoted
+from calve.envelope.messages import errors, let, once, place_of, quoted
 from calve.envelope.values import parse
 from calve.model.columns import ERROR, MARK, OP, ORDER, PARTITION, POSITION, TIME
 from calve.model.errors import ConfigError

@@ -94,8 +94,15 @@ def learnt(
     known: SourceTable | None,
     one: Callable[[Sample, SourceTable | None], SourceTable],
 ) -> SourceTable:
-    """What all samples show, one on top of the other."""
+    """What all samples show, one on top of the other. One that cannot be read says nothing: it is told, with
+    all that are like it, when messages are decoded; unless there is nothing else to go by."""
+    bad: BadMessage | None = None
     for sample in samples:
         if sample.value is not None:
-            known = one(sample, known)
+            try:
+                known = one(sample, known)
+            except BadMessage as error:
+                bad = bad or error
+    if known is None and bad is not None:
+        raise bad
     return known if known is not None else SourceTable(())

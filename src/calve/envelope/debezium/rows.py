@@ -22,7 +22,7 @@ from calve.envelope.debezium.values import Values
 from calve.envelope.debezium.version import Version, type_of
 from calve.envelope.messages import quoted
 from calve.envelope.types import spark_type
-from calve.envelope.values import CORRUPT
+from calve.envelope.values import CORRUPT, parse
 
 COMMIT, LSN = "__calve_commit", "__calve_lsn"
 """The LSN of the last commit before an event, and its own."""
@@ -143,7 +143,11 @@ class Rows:
     def unread(self) -> list[Column]:
         """Texts about messages that are of no version, or do not fit theirs."""
         of_none = reduce(Column.__and__, (F.col(name).isNull() for name in self.names))
+        no_json = parse(F.col("value").cast("string"), T.StructType([]))[CORRUPT].isNotNull()
+        corrupt = reduce(Column.__or__, (F.col(name)[CORRUPT].isNotNull() for name in self.names))
+        is_text = [F.when(of_none | corrupt, F.when(no_json, "the message is no JSON object"))]
         return [
+            *(is_text if self.values.text else []),
             F.when(of_none, F.lit("this is no message of Debezium, or its schema was not seen")),
             *(
                 F.when(F.col(name)[CORRUPT].isNotNull(), F.lit("a value does not fit the column's type"))

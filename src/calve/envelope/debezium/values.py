@@ -18,6 +18,7 @@ from pyspark.sql import types as T
 from calve.config.types import Decimal, List, Map, Plain, Struct, Type
 from calve.envelope.debezium import decimals, schema, times
 from calve.envelope.debezium.schema import Field
+from calve.envelope.messages import let
 from calve.envelope.types import spark_type
 
 _WIRE: dict[str, T.DataType] = {
@@ -202,7 +203,7 @@ class Values:
         match field.meaning:
             case schema.DECIMAL | schema.ANY_DECIMAL:
                 if digits is None:
-                    return decimals.let(
+                    return let(
                         decimals.hexadecimal(self._bytes(self._either(field, raw))),
                         lambda one: self._decimal(field, target, raw, one),
                     )
@@ -224,7 +225,7 @@ class Values:
         value, scale = raw.getField("value"), raw.getField("scale")
         if self.text:
             told = F.from_json(raw, _VARIABLE)
-            return decimals.let(told, lambda one: self._told(one["value"], one["scale"]))
+            return let(told, lambda one: self._told(one["value"], one["scale"]))
         return self._told(value, scale)
 
     def _told(self, value: Column, scale: Column) -> Column:
