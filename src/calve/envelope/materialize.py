@@ -15,7 +15,7 @@ decides. `key_violation` is Materialize's word for two rows under a key, and an 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from calve.config.columns import SourceColumn, SourceTable
-from calve.config.infer import infer, warn_of_guesses
+from calve.config.infer import infer_all, warn_of_guesses
 from calve.config.merge import merge
 from calve.envelope.base import Sample
 from calve.envelope.messages import errors, place_of, placed_by
@@ -98,11 +98,10 @@ class Materialize:
 
     def learn(self, samples: Sequence[Sample], known: SourceTable | None) -> SourceTable:
         """Columns that messages show, on top of what is known."""
+        rows = [(sample, row) for sample in samples if (row := _row(sample)) is not None]
         found = known
-        for sample in samples:
-            row = _row(sample)
-            if row is not None:
-                found = merge(found, self._shown(row), sample.place)
+        if rows:
+            found = merge(known, self._shown([row for _, row in rows]), rows[0][0].place)
         if found is None:
             raise SchemaMismatch(
                 f"{_where(samples)}: no message shows the columns of the table, and nobody declared them",
@@ -112,14 +111,21 @@ class Materialize:
             warn_of_guesses(found, _where(samples))
         return found
 
-    def _shown(self, row: Mapping[str, object]) -> SourceTable:
-        # A null guesses text: a column that is left out would lose the values of all other messages.
-        values = {name: "" if value is None else value for name, value in row.items()}
+    def _shown(self, rows: list[dict[str, object]]) -> SourceTable:
         if self.kind is not Kind.DEBEZIUM:
-            return infer([values])
-        key = [name for name in values if not name.startswith((BEFORE, AFTER))]
-        after = {name.removeprefix(AFTER): value for name, value in values.items() if name.startswith(AFTER)}
-        return infer([{**{name: values[name] for name in key}, **after}], key)
+            return infer_all(rows)
+        key = [name for name in rows[0] if not name.startswith((BEFORE, AFTER))]
+        return infer_all(
+            [
+                {
+                    name.removeprefix(AFTER): value
+                    for name, value in row.items()
+                    if not name.startswith(BEFORE)
+                }
+                for row in rows
+            ],
+            key,
+        )
 
     def decode(self, raw: DataFrame, table: SourceTable) -> DataFrame:
         """The changes and marks in a frame of messages."""
