@@ -145,14 +145,6 @@ def test_states_are_ops_and_after_is_the_row(spark):
     assert [(row[OP], row["v"]) for row in changes] == [("insert", "a"), ("upsert", "b"), ("delete", None)]
 
 
-def test_columns_may_have_the_names_of_what_a_message_has(spark):
-    names = "topic string, partition string, offset long, key string, value string, m string, error string"
-    row = {"topic": "a", "partition": "b", "offset": 5, "key": "c", "value": "d", "m": "e", "error": "f"}
-    (found,) = decoded(spark, Kind.DIFF, SourceTable.of(names), {"mz_timestamp": 1, "mz_diff": 1, **row})
-    assert {name: found[name] for name in row} == row
-    assert (found[OP], found[ERROR]) == (1, None)
-
-
 def test_columns_are_learnt_from_messages_with_a_warning(caplog):
     def sample(**row: Any) -> Sample:
         return Sample(

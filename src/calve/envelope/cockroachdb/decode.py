@@ -27,15 +27,16 @@ from pyspark.sql import types as T
 from calve.config.columns import SourceColumn, SourceTable
 from calve.envelope.base import Sample
 from calve.envelope.cockroachdb.learn import learn
-from calve.envelope.messages import errors, let, once, place_of, placed_by, quoted
+from calve.envelope.messages import errors, let, once, place_of, placed_by
 from calve.envelope.values import CORRUPT, Values, hexadecimal, parse, unfit
-from calve.model.columns import ERROR, MARK, OP, PARTITION, TIME
+from calve.model.columns import ERROR, MARK, OP, PARTITION, RESERVED, TIME
 from calve.model.errors import ConfigError, SchemaMismatch
 
 VALUES = Values(bytes_from=hexadecimal)
 _HLC = T.DecimalType(38, 0)
 _LOGICAL_DIGITS = 10
 _CRDB = "__crdb__"
+_COLUMN = RESERVED + "column_"
 _TEXT = T.StringType()
 _KEY_HINT = (
     "CREATE CHANGEFEED … WITH key_in_value, updated, resolved; on Kafka the message's key serves as well."
@@ -117,9 +118,10 @@ class CockroachDB:
             parse(once(F.col("value").cast("string")), self._schema(table)).alias("m"),
         )
         said = _Said(self, table)
-        # In steps: what is used twice is computed once.
+        # In steps: what is used twice is computed once. Until all is said, columns have our names: a table
+        # may have a column called `value` or `updated`, too.
         read = told.select(
-            *(said.column(one).alias(one.name) for one in table.columns),
+            *(said.column(one).alias(f"{_COLUMN}{at}") for at, one in enumerate(table.columns)),
             said.op().alias(OP),
             hlc(said.updated).alias(TIME),
             (hlc(said.resolved) + 1).cast(_HLC).alias(MARK),
@@ -133,7 +135,7 @@ class CockroachDB:
         read = read.withColumn(ERROR, F.coalesce(F.col(ERROR), *said.wrong_times()))
         bad = F.col(ERROR).isNotNull()
         return read.select(
-            *(F.col(quoted(name)) for name in table.names),
+            *(F.col(f"{_COLUMN}{at}").alias(name) for at, name in enumerate(table.names)),
             F.when(~bad & F.col(MARK).isNull(), F.col(OP)).alias(OP),
             TIME,
             F.when(~bad, F.col(MARK)).alias(MARK),
