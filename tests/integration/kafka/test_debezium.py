@@ -116,6 +116,7 @@ class Bank:
     @staticmethod
     def _ends(value: bytes | None, number: str) -> bool:
         said = json.loads(value or b"{}")
+        said = said.get("payload", said)
         return said.get("status") == "END" and said["id"].startswith(f"{number}:")
 
     def rows(self, table: str) -> list[tuple[Any, ...]]:
