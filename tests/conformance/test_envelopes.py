@@ -125,6 +125,7 @@ def test_of_each_kind_of_bad_message_the_reason_is_told(flow) -> None:
         f'{{"after": {{"id": 1, "name": "a", "amount": 1.005}}, {updated}}}': "is no decimal(10,2)",
         f'{{"after": null, {updated}}}': "a delete without its key",
         f'{{"after": null, "key": ["x"], {updated}}}': "the key 'id': x is no long",
+        f'{{"after": null, "key": [3, 1], {updated}}}': "the key has 2 values",
         f'{{"after": {{"name": "a"}}, "key": [1], {updated}}}': "the key is null",
         "[1, 2]": "no JSON object",
         "": "no JSON object",

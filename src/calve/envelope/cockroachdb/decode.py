@@ -173,6 +173,7 @@ class _Said:
         self._kind, self._table, self._topic = envelope.kind, table, envelope.topic
         message = F.col("m")
         self._path: tuple[str, ...] = ()
+        self._positions: Column | None = None
         match envelope.kind:
             case Kind.WRAPPED:
                 self._path, self._row = ("after",), message["after"]
@@ -208,6 +209,7 @@ class _Said:
                 }
                 return
         self._keys = {name: F.get(keys, F.lit(number)) for number, name in enumerate(table.key)}
+        self._positions = F.size(keys)
 
     def column(self, one: SourceColumn) -> Column:
         """A data column: of the row, or of the key where there is no row."""
@@ -259,6 +261,17 @@ class _Said:
 
     def _misread_key(self) -> Column:
         reasons = []
+        if self._positions is not None:
+            # All columns of the primary index stand there, also those that a table does not show: a shard, a
+            # region. By position alone a value would go to the wrong column.
+            declared = ", ".join(self._table.key)
+            told = F.format_string(
+                f"the key has %d values, and the columns of the declared one are: {declared}. Is the table "
+                "sharded by hash, or regional by row?",
+                self._positions,
+            )
+            other = (self._positions >= 0) & (self._positions != len(self._table.key))
+            reasons.append(F.when(other, told))
         for name, text in self._keys.items():
             kind = self._table.column(name).type
             given = F.coalesce(text, self._row[name].cast("string")) if self._kind is Kind.BARE else text
