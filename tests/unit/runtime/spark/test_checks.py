@@ -191,7 +191,7 @@ def test_a_column_that_the_stream_lacks_is_answered_with_the_nearest(sink, strea
         (struct("id double"), upsert(), BadKey, "double"),
         (struct(id=T.ArrayType(T.LongType())), upsert(), BadKey, "list"),
         (struct("id long", s=T.StructType().add("a", "long")), upsert(sequence_by="s"), BadKey, "no order"),
-        (struct("id long", "_op long"), upsert(), SchemaMismatch, "op column '_op' is int64"),
+        (struct("id long", "_op double"), upsert(), SchemaMismatch, "op column '_op' is double"),
         (struct("id long", "a string"), upsert(partition="day(a)"), BadPartition, "day"),
         (struct("id long", "id string"), append(), BadName, "'id' and 'id'"),
         (struct("id long", "ID string"), append(), BadName, "'id' and 'ID'"),

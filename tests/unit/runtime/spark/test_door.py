@@ -483,4 +483,4 @@ def test_a_pattern_of_tables_may_be_a_url():
         _name("shop.a b", {}, "iceberg://h/sales/{table}?mode=upsert")
         == "iceberg://h/sales/a%20b?mode=upsert"
     )
-    assert _name("shop.a b", {}, "lake.sales.{table}") == "lake.sales.`a b`"
+    assert _name("shop.a b", {}, "lake.sales.{table}") == "`lake`.`sales`.`a b`"
