@@ -4,6 +4,7 @@
 #   make lint types layers           the quick checks
 #   make unit simulation spark engines servers docs     one group of tests each
 #   make nightly soak bench          what takes longer
+#   make coverage                    all tests of the day once more, and how much of the code they reach
 #   make nemesis SECONDS=600 SEED=7  drivers on real Spark, killed again and again; every snapshot compared
 #   make faults SECONDS=600 SEED=7   two runs of a sink and a network that lies to them, on a real catalog
 #   make mutations                   each promise of the pipeline broken on purpose, and found out
@@ -42,9 +43,12 @@ demo: need-java env
 	@$(DEMO)
 
 test: need-java need-node env jars npm
+	@$(CHECK) all
+
+coverage: need-java need-node env jars npm
 	@$(CHECK) --coverage all
 
-lint types layers unit simulation engines coverage: env
+lint types layers unit simulation engines: env
 	@$(CHECK) $@
 
 servers: need-java need-node env jars npm

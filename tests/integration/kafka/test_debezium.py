@@ -230,6 +230,7 @@ def test_no_snapshot_shows_half_a_transaction_and_the_last_is_the_database(
     debezium.disconnect(name)
 
 
+@pytest.mark.nightly
 def test_without_the_transaction_topic_the_last_snapshot_is_the_database(
     spark, lake: Lake, duckdb, kafka: Kafka, database: str, debezium: Debezium, tmp_path: Path
 ) -> None:

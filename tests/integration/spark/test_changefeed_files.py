@@ -39,7 +39,7 @@ def flow(spark, lake, tmp_path: Path, table_name: str) -> Callable[..., FilesFlo
     return make
 
 
-@pytest.mark.parametrize("kind", [".ndjson.gz", ".parquet"])
+@pytest.mark.parametrize("kind", [".ndjson.gz", pytest.param(".parquet", marks=pytest.mark.nightly)])
 def test_every_snapshot_is_the_source_at_its_resolved_time(kind, flow, duckdb) -> None:
     it = flow(kind=kind, layout="hourly", nemesis=TURNED_UP)
     it.put(it.changefeed.run(rounds=4))
