@@ -138,6 +138,7 @@ class Steps:
 def install_in_driver(steps: Steps) -> None:
     """Wrap the seams of a driver's process, those of the table and those of the pipeline."""
     import calve.runtime.spark.batches as batches
+    import calve.runtime.spark.process as process
     import calve.runtime.spark.run as run
     import calve.runtime.spark.target as target
     from calve.runtime.coordinator import Coordinator
@@ -148,7 +149,7 @@ def install_in_driver(steps: Steps) -> None:
     steps.around(Coordinator, "claim", "claim")
     steps.around(Coordinator, "commit", "commit")
     steps.around(Pipeline, "__call__", "micro-batch")
-    steps.around(Pipeline, "_published", "publishing")
+    steps.around(process, "_published", "publishing")
     steps.around(run, "Stash", "stash: read")
     steps.around(target, "create_table", "table: create")
     steps.around(batches, "run_tasks", "files")

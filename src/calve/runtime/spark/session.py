@@ -63,7 +63,8 @@ def _settings(session: SparkSession, schema: T.StructType) -> dict[str, str]:
         return {}  # a release that cannot cut by bytes
     width = _width(schema)
     if width is None:
-        return {_ROWS: "0", _BYTES: str(_BATCH_BYTES)}
+        # Not 0, which means the same: a data source in Python, in the same session, asserts that it is more.
+        return {_ROWS: str(_NO_LIMIT), _BYTES: str(_BATCH_BYTES)}
     return {_ROWS: str(max(1, _BATCH_BYTES // width)), _BYTES: str(_NO_LIMIT)}
 
 

@@ -225,8 +225,8 @@ def test_what_cannot_be_read_is_an_error_with_its_place_and_not_a_row_less(spark
         13: (_event(13, "u", None), "no `after`"),
         14: (_event(14, "d", None), "a delete without `before`"),
         15: (_event(15, "c", {"id": 15}, source={"connector": "mongodb"}), "connector mongodb"),
-        16: (Message("t", 16, None, "{"), "does not fit"),
-        17: (Message("t", 17, None, "[1]"), "does not fit"),
+        16: (Message("t", 16, None, "{"), "no JSON object"),
+        17: (Message("t", 17, None, "[1]"), "no JSON object"),
         18: (_event(18, "c", {"id": 18}).like(18, source={"sequence": None, "lsn": None}), "no position"),
     }
     some += [message for message, _ in more.values()]
