@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
-from calve import CatalogError
+import calve
+from calve import CatalogError, ConfigError
 from calve.runtime.coordinator import Coordinator
 from tests.support.dialects.cockroachdb import Cockroach, upper
 from tests.support.feeds import Change, FeedFlow, Mark, Raw
+from tests.support.lake import Lake
+from tests.support.readers import know_lake
 from tests.support.truth import snapshots_of_main
 
 pytestmark = pytest.mark.spark
@@ -138,6 +141,15 @@ def test_columns_that_come_in_the_middle_of_an_epoch_evolve_the_table_with_the_r
     it.run()
     assert it.table("orders").schema().column_names == ["id", "name", "amount", "note"]
     assert len(it.check(duckdb, "orders")) == 3
+
+
+def test_tables_of_two_catalogs_are_refused_before_a_query_starts(flow, spark, tmp_path: Path) -> None:
+    know_lake(spark, Lake(tmp_path, "elsewhere"))
+    it = flow()
+    writer = calve.write_stream(it.feed()).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    with pytest.raises(ConfigError, match="another catalog"):
+        writer.to_tables("lake.ns.{table}", names={"customers": "elsewhere.ns.customers"})
+    assert not (tmp_path / "checkpoint").exists()
 
 
 def test_columns_that_were_not_declared_are_left_out_where_the_user_says_so(flow, duckdb) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from calve.runtime.spark.pipeline import Pipeline
 from tests.support.flow import Crash, Flow, Row
 from tests.support.lake import Lake
 from tests.support.readers import DuckReader, read_snapshot, rows_of
@@ -82,3 +83,15 @@ def test_case_3_files_of_a_stateful_micro_batch_are_published_by_the_next_run(
     put(flow, 200)
     flow.run()
     check(flow, duckdb)
+
+
+def test_a_micro_batch_that_is_written_is_not_evaluated_once_more_for_spark(
+    flow: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Any] = []
+    monkeypatch.setattr(Pipeline, "_let_spark_know", lambda _, run, frame: told.append(run))
+    put(flow, 0, 1)
+    put(flow, 20, 21)
+    flow.run()
+    assert told == []
+    assert flow.shown()

@@ -95,8 +95,7 @@ class FeedWriter(StreamWriter):
         self._said.take_url(pattern)
         self._check_said()
         # What can be refused before the first message: the catalog, the options and the names that are known.
-        first = next(iter(self._feed.topics or ()), "topic")
-        lake = self._said.lake(_name(first, names, pattern), session)
+        lake = self._said.lake(_name(self._first_topic, names, pattern), session)
         catalog = open_catalog(lake.catalog)
         for topic, table in self._feed.tables.items():
             changes = self._feed.envelope(topic).decode(self._feed.frame, table)
@@ -128,6 +127,11 @@ class FeedWriter(StreamWriter):
         register(query.id, lambda: [pipeline.reporter for pipeline in run.pipelines])
         return query
 
+    @property
+    def _first_topic(self) -> str:
+        """The one whose table says where the catalog is."""
+        return next(iter(self._feed.topics or self._feed.tables), "topic")
+
     def _check_said(self) -> None:
         mode = str(self._said.all().get("write.mode", Mode.UPSERT)).lower()
         if mode == Mode.APPEND:
@@ -149,6 +153,13 @@ class FeedWriter(StreamWriter):
         session = dict(self._frame.sparkSession.conf.getAll)
         lake = self._said.lake(_name(topic, names, pattern), session)
         check_table(lake.table)
+        first = self._said.lake(_name(self._first_topic, names, pattern), session)
+        if lake.catalog != first.catalog:
+            raise ConfigError(
+                f"topic {topic!r} would be written to another catalog than {self._first_topic!r}",
+                hint="The tables of a feed are committed together, in one catalog. Give a table in another a "
+                "feed of its own, with a checkpoint of its own.",
+            )
         said = self._said.copy()
         said.by_method.setdefault("write.mode", str(said.by_option.pop("write.mode", Mode.UPSERT)))
         if "equality.delete.columns" not in said.all():

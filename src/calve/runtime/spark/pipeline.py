@@ -72,6 +72,8 @@ class Part:
     """What it became, once it is written: by this run, or by one before."""
     survey: Survey | None = None
     delivery: Delivery | None = None
+    evaluated: bool = False
+    """Its rows were written by this run, so that Spark has evaluated them."""
 
 
 class Pipeline:
@@ -137,11 +139,11 @@ class Pipeline:
             part.manifest = known
         return part
 
-    def let_go(self, part: Part, *, resent: bool) -> None:
-        """After a micro-batch, or after it failed. `resent`: nothing of it was evaluated."""
+    def let_go(self, part: Part, *, through: bool) -> None:
+        """After a micro-batch, or after it failed."""
         if part.survey is not None or part.delivery is not None:
             part.frame.unpersist()
-        elif resent:
+        elif through and not part.evaluated:
             self._let_spark_know(part.run, part.frame)
 
     def _let_spark_know(self, run: Run, frame: DataFrame) -> None:
@@ -218,6 +220,7 @@ class Pipeline:
         work = self._work(part, heard)
         with self._reporter.timed("write"):
             written = self._written(part, work)
+        part.evaluated = True
         self._reporter.wrote(written)
         with self._reporter.timed("keep"):
             part.manifest = self._keep(part, work, written)

@@ -61,10 +61,10 @@ def process(
             _write_until_committed(taken, hear, tables)
         except BaseException:
             for pipeline, part in taken:
-                pipeline.let_go(part, resent=False)
+                pipeline.let_go(part, through=False)
             raise
         for pipeline, part in taken:
-            pipeline.let_go(part, resent=True)
+            pipeline.let_go(part, through=True)
 
 
 @contextmanager
