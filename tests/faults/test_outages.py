@@ -157,7 +157,7 @@ def test_a_store_whose_disk_is_full_fails_cleanly_and_goes_on_when_there_is_room
     """Case 35."""
     store = CrampedSeaweedFS()
     # Full before the commit goes on to the catalog, whose metadata then has no room: somebody notices,
-    # however busy the machine is.
+    # however busy the machine is, in the middle of a run or at the end of one.
     trouble = Trouble({7: 3_000}, lambda: store.disk.free(), first=lambda: store.disk.fill())
     with store.disk, store, BucketServer.catalog_of(store) as catalog:
         conditions = Conditions(
@@ -165,7 +165,8 @@ def test_a_store_whose_disk_is_full_fails_cleanly_and_goes_on_when_there_is_room
         )
         tally = play(SEED, BucketServer(catalog, store, store_retries=1), conditions, epochs=15)
     assert trouble.done == 1
-    assert tally.met["StoreError"] + tally.met["CommitUnknown"], "nobody noticed that the disk was full"
+    noticed = tally.met + tally.ends
+    assert noticed["StoreError"] + noticed["CommitUnknown"], "nobody noticed that the disk was full"
 
 
 def test_a_full_local_disk_is_a_clean_failure_and_the_epoch_is_committed_when_there_is_room(
