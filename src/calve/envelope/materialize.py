@@ -29,8 +29,8 @@ from calve.config.merge import merge
 from calve.envelope.base import Sample
 from calve.envelope.messages import errors, place_of, placed_by
 from calve.envelope.types import spark_type
-from calve.envelope.values import CORRUPT, Values, hexadecimal, parse, unfit
-from calve.model.columns import ERROR, MARK, OP, ORDER, PARTITION, RESERVED, TIME
+from calve.envelope.values import CORRUPT, Values, hexadecimal, parse
+from calve.model.columns import ERROR, MARK, OP, ORDER, PARTITION, RESERVED, TIME, UNFIT
 from calve.model.errors import SchemaMismatch
 
 TIMESTAMP, PROGRESSED, DIFF, STATE = "mz_timestamp", "mz_progressed", "mz_diff", "mz_state"
@@ -150,7 +150,6 @@ class Materialize:
             "value",
             *placed_by(raw),
         ).withColumn(ERROR, said.error())
-        error = F.when(F.col(ERROR) == CORRUPT, said.unfit()).otherwise(F.col(ERROR))
         is_good, is_mark = F.col(ERROR).isNull(), F.col(_IS_MARK)
         order = [F.when(F.col(OP) > 0, 1).otherwise(0).cast(_LONG).alias(ORDER)]
         return read.select(
@@ -160,7 +159,7 @@ class Materialize:
             *(order if self.kind is Kind.DIFF else ()),
             F.when(is_good & is_mark, F.col(TIME)).alias(MARK),
             F.col("partition").alias(PARTITION),
-            *errors(error, place_of(raw), F.col("value")),
+            *errors(F.col(ERROR), place_of(raw), F.col("value")),
         )
 
     def _schema(self, table: SourceTable) -> T.StructType:
@@ -227,17 +226,11 @@ class _Said:
         """What is wrong with the message; null where nothing is. Over the columns that were made of it."""
         written, time = F.col(RESERVED + TIMESTAMP), F.col(TIME)
         return F.coalesce(
-            F.when(F.col(CORRUPT), F.lit(CORRUPT)),
+            F.when(F.col(CORRUPT), UNFIT),
             F.when(written.isNull(), f"there is no {TIMESTAMP}"),
             F.when(time.isNull() | (time < 0), self._none_of(TIMESTAMP, written)),
             F.when(~F.col(_IS_MARK), F.coalesce(self._wrong_word(), *self._misread())),
         )
-
-    def unfit(self) -> Column:
-        """What is wrong with a message that is corrupt."""
-        table = self._table
-        columns = [SourceColumn(spelt(self._kind, one.name, table), one.type) for one in table.columns]
-        return unfit(F.col("value"), (), VALUES, columns)
 
     def _wrong_word(self) -> Column:
         word, op = F.col(RESERVED + self._word), F.col(OP)

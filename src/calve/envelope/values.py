@@ -12,19 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from calve.config.columns import SourceColumn, SourceTable
+from calve.config.columns import SourceColumn
 from calve.envelope.types import spark_type
 
 CORRUPT = "__calve_corrupt"
 _OPTIONS = {"columnNameOfCorruptRecord": CORRUPT}
 _TEXTS = ("uuid", "time", "binary")
-_NESTED = (T.ArrayType, T.MapType, T.StructType)
 _MORE_DIGITS, _DECIMAL_DIGITS_MAX = 4, 38
 _MICROSECONDS_A_DAY = 86_400_000_000
 _JSON_NULL = '{"__crdb_json_null__":true}'
@@ -82,58 +80,18 @@ class Values:
                 return text
         return text.try_cast(spark_type(kind))
 
-    def misread(self, table: SourceTable, parsed: Callable[[str], Column]) -> Column:
-        """Which text is none of its type; null where all are."""
-        wrong = [
-            F.when(
-                self._is_other(one.type, parsed(one.name)),
-                F.concat(F.lit(f"column {one.name!r}: "), parsed(one.name), F.lit(f" is no {one.type}")),
-            )
-            for one in table.columns
-            if self.is_text(one.type) or one.type.startswith("decimal")
-        ]
-        return F.coalesce(*wrong) if wrong else F.lit(None).cast("string")
+    def is_converted(self, kind: str) -> bool:
+        """Whether a column is read as something else than it is."""
+        return self.is_text(kind) or kind.startswith("decimal")
 
-    def _is_other(self, kind: str, value: Column) -> Column:
-        if kind.startswith("decimal"):
-            return value != value.cast(spark_type(kind))
-        return value.isNotNull() & self.converted(kind, value).isNull()
-
-    def unlike(self, columns: Sequence[SourceColumn], texts: Column) -> Column:
-        """The columns of a struct of texts whose text is none of their type, in words."""
-        wrong = [
-            F.when(
-                texts[one.name].isNotNull() & self.from_text(one.type, texts[one.name]).isNull(),
-                F.lit(f"{one.name!r} is no {one.type}"),
-            )
-            for one in columns
-            if not isinstance(spark_type(one.type), _NESTED)
-        ]
-        return F.concat_ws(", ", *wrong) if wrong else F.lit("")
+    def differs(self, kind: str, read: Column, made: Column) -> Column:
+        """Whether what was read is none of its type: another text, or digits that would be lost."""
+        return read != made if kind.startswith("decimal") else read.isNotNull() & made.isNull()
 
 
 def parse(text: Column, schema: T.StructType) -> Column:
     """A message as this struct; what does not fit it is in the corrupt record, whole."""
     return F.from_json(text, T.StructType([*schema.fields, T.StructField(CORRUPT, T.StringType())]), _OPTIONS)
-
-
-def unfit(text: Column, path: Sequence[str], values: Values, columns: Sequence[SourceColumn]) -> Column:
-    """Why a message is corrupt: what it is not, or which of its columns does not fit. Costly, and evaluated
-    only where it is known to be."""
-    texts = T.StructType([T.StructField(one.name, T.StringType()) for one in columns])
-    inside = reduce(lambda inner, name: T.StructType([T.StructField(name, inner)]), reversed(path), texts)
-
-    def reason(message: Column) -> Column:
-        row = reduce(lambda outer, name: outer[name], path, message)
-        named = values.unlike(columns, row)
-        return (
-            F.when(message.isNull() | message[CORRUPT].isNotNull(), "the message is no JSON object")
-            .when(named != "", F.concat(F.lit("a value does not fit: "), named))
-            .otherwise("the message does not have the shape of its envelope")
-        )
-
-    # In a lambda, so that the message is parsed once for all that is asked of it.
-    return F.get(F.transform(F.array(parse(text, inside)), reason), F.lit(0))
 
 
 def _wide(kind: T.DecimalType) -> T.DecimalType:

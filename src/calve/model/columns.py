@@ -29,3 +29,7 @@ ERROR = RESERVED + "error"
 """What is wrong with a message; null where nothing is."""
 RAW = RESERVED + "raw"
 """A bad message, as it came."""
+
+UNFIT = "a value does not fit its column, or the message is no JSON object"
+"""The ERROR of a message that could not be parsed. Which value it is, is found where it is told of
+(writer/explain.py): to look for it in Spark makes the plan of a micro-batch several times as long."""

@@ -31,7 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calve.model.batch import Batch
-from calve.model.columns import ERROR, PLACE, RAW, TIME
+from calve.model.columns import ERROR, PLACE, RAW, TIME, UNFIT
 from calve.model.errors import BadBatch, BadRow, Tied
 from calve.model.file import FileClosed
 from calve.store import store_for
@@ -39,6 +39,7 @@ from calve.writer.carry import unpacked
 from calve.writer.changes import TIME_COLUMN, Reading, arrive, changes, check_identity
 from calve.writer.collapse import among
 from calve.writer.conform import shown
+from calve.writer.explain import explained
 from calve.writer.messages import Counts, Report
 from calve.writer.plan import WritePlan
 from calve.writer.quarantine import Quarantine, QuarantinePlan, from_stream, too_many
@@ -166,6 +167,8 @@ class Task:
         for place in pc.indices_nonzero(pc.invert(good)).to_pylist():
             row = rows.slice(place, 1)
             why, where = row[ERROR][0].as_py(), row[PLACE][0].as_py()
+            if why == UNFIT and self._plan.slots:
+                why = explained(row[RAW][0].as_py(), self._plan.slots[0].plan.schema)
             self._bad.take(row, BadRow(f"{where}: {why}" if where else why, hint=_UNREADABLE))
         return rows.filter(good).drop_columns([ERROR, PLACE, RAW])
 

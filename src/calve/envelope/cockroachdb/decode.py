@@ -27,17 +27,19 @@ from pyspark.sql import types as T
 from calve.config.columns import SourceColumn, SourceTable
 from calve.envelope.base import Sample
 from calve.envelope.cockroachdb.learn import learn
-from calve.envelope.messages import errors, let, once, place_of, placed_by
-from calve.envelope.values import CORRUPT, Values, hexadecimal, parse, unfit
-from calve.model.columns import ERROR, MARK, OP, PARTITION, RESERVED, TIME
+from calve.envelope.messages import errors, once, place_of, placed_by
+from calve.envelope.values import CORRUPT, Values, hexadecimal, parse
+from calve.model.columns import ERROR, MARK, OP, PARTITION, RESERVED, TIME, UNFIT
 from calve.model.errors import ConfigError, SchemaMismatch
 
 VALUES = Values(bytes_from=hexadecimal)
 _HLC = T.DecimalType(38, 0)
 _LOGICAL_DIGITS = 10
 _CRDB = "__crdb__"
-_COLUMN = RESERVED + "column_"
 _TEXT = T.StringType()
+_UNREAD, _HAS_ROW, _HAS_TIME, _IS_MARK, _POSITIONS, _OTHER = (
+    RESERVED + name for name in ("unread", "has_row", "has_time", "is_mark", "positions", "other")
+)
 _KEY_HINT = (
     "CREATE CHANGEFEED … WITH key_in_value, updated, resolved; on Kafka the message's key serves as well."
 )
@@ -118,27 +120,24 @@ class CockroachDB:
             parse(once(F.col("value").cast("string")), self._schema(table)).alias("m"),
         )
         said = _Said(self, table)
-        # In steps: what is used twice is computed once. Until all is said, columns have our names: a table
-        # may have a column called `value` or `updated`, too.
+        # In steps: what is used twice is computed once, and what is wrong is asked last, of what was made.
+        # Until then columns have our names: a table may have a column called `value` or `updated`, too.
         read = told.select(
-            *(said.column(one).alias(f"{_COLUMN}{at}") for at, one in enumerate(table.columns)),
+            *(said.value(one).alias(said.name(one)) for one in table.columns),
+            *said.told(),
             said.op().alias(OP),
             hlc(said.updated).alias(TIME),
             (hlc(said.resolved) + 1).cast(_HLC).alias(MARK),
             F.col("partition").alias(PARTITION),
-            said.error().alias(ERROR),
-            said.updated.alias("updated"),
-            said.resolved.alias("resolved"),
             *placed_by(raw),
             "value",
-        )
-        read = read.withColumn(ERROR, F.coalesce(F.col(ERROR), *said.wrong_times()))
-        bad = F.col(ERROR).isNotNull()
+        ).withColumn(ERROR, said.error())
+        good = F.col(ERROR).isNull()
         return read.select(
-            *(F.col(f"{_COLUMN}{at}").alias(name) for at, name in enumerate(table.names)),
-            F.when(~bad & F.col(MARK).isNull(), F.col(OP)).alias(OP),
+            *(F.col(said.name(one)).alias(one.name) for one in table.columns),
+            F.when(good & F.col(MARK).isNull(), F.col(OP)).alias(OP),
             TIME,
-            F.when(~bad, F.col(MARK)).alias(MARK),
+            F.when(good, F.col(MARK)).alias(MARK),
             PARTITION,
             *errors(F.col(ERROR), place_of(read), F.col("value")),
         )
@@ -172,11 +171,10 @@ class _Said:
     def __init__(self, envelope: CockroachDB, table: SourceTable) -> None:
         self._kind, self._table, self._topic = envelope.kind, table, envelope.topic
         message = F.col("m")
-        self._path: tuple[str, ...] = ()
         self._positions: Column | None = None
         match envelope.kind:
             case Kind.WRAPPED:
-                self._path, self._row = ("after",), message["after"]
+                self._row = message["after"]
                 self._has_row = self._row.isNotNull()
                 self.updated, self.resolved, self._named = (
                     message[name] for name in ("updated", "resolved", "topic")
@@ -192,7 +190,6 @@ class _Said:
                 keys = F.coalesce(about["key"], self._positional())
             case _:
                 body = message["payload"] if envelope.payload else message
-                self._path = ("payload", "after") if envelope.payload else ("after",)
                 self._row = body["after"]
                 self._has_row = self._row.isNotNull()
                 self.updated = body["source"]["ts_hlc"]
@@ -211,7 +208,11 @@ class _Said:
         self._keys = {name: F.get(keys, F.lit(number)) for number, name in enumerate(table.key)}
         self._positions = F.size(keys)
 
-    def column(self, one: SourceColumn) -> Column:
+    def name(self, one: SourceColumn, what: str = "column") -> str:
+        """What a column is called until all is said."""
+        return f"{RESERVED}{what}_{self._table.names.index(one.name)}"
+
+    def value(self, one: SourceColumn) -> Column:
         """A data column: of the row, or of the key where there is no row."""
         value = VALUES.converted(one.type, self._row[one.name])
         if one.name not in self._keys:
@@ -221,36 +222,52 @@ class _Said:
             return F.when(self._row[one.name].isNotNull(), value).otherwise(of_key)
         return F.when(self._has_row, value).otherwise(of_key)
 
+    def told(self) -> list[Column]:
+        """What is needed of a message to say what is wrong with it, beside what was made of it."""
+        found = [
+            (F.col("m").isNull() | F.col("m")[CORRUPT].isNotNull()).alias(_UNREAD),
+            self._has_row.alias(_HAS_ROW),
+            self.updated.isNotNull().alias(_HAS_TIME),
+            self.resolved.isNotNull().alias(_IS_MARK),
+        ]
+        if self._positions is not None:
+            found.append(F.when(~self._has_row, self._positions).alias(_POSITIONS))
+        if self._topic is not None:
+            found.append((self._named != self._topic).alias(_OTHER))
+        return [*found, *(self._row[one.name].alias(self.name(one, "read")) for one in self._converted)]
+
+    @property
+    def _converted(self) -> list[SourceColumn]:
+        """Columns that are read as something else than they are."""
+        return [one for one in self._table.columns if VALUES.is_converted(one.type)]
+
     def op(self) -> Column:
         return F.when(self._has_row, "upsert").otherwise("delete")
 
     def error(self) -> Column:
-        """What is wrong with the message but for its times; null where nothing is."""
-        unread = F.col("m").isNull() | F.col("m")[CORRUPT].isNotNull()
-        is_mark, is_delete = self.resolved.isNotNull(), ~self._has_row
-        columns = self._table.columns
+        """What is wrong with the message; null where nothing is. The texts are the same for all messages: the
+        message itself stands beside them."""
+        is_mark, has_row = F.col(_IS_MARK), F.col(_HAS_ROW)
         reasons = [
             F.when(F.col("value").isNull(), "the message is empty"),
-            F.when(unread, unfit(F.col("value"), self._path, VALUES, columns)),
-            F.when(~is_mark & is_delete, self._misread_key()),
-            F.when(self._has_row, VALUES.misread(self._table, lambda name: self._row[name])),
+            F.when(F.col(_UNREAD), UNFIT),
+            F.when(is_mark & F.col(MARK).isNull(), "the resolved time is no HLC"),
+            F.when(~is_mark & ~F.col(_HAS_TIME), self._no_time),
+            F.when(~is_mark & F.col(TIME).isNull(), "the time is no HLC"),
+            F.when(~is_mark & ~has_row, self._misread_key()),
+            F.when(has_row, F.coalesce(*self._misread(), F.lit(None).cast("string"))),
         ]
         if self._topic is not None:
-            other = F.concat(F.lit("the message is of another table: "), self._named)
-            reasons.append(F.when(self._named != self._topic, other))
-        return let(F.lit(0), lambda _: F.coalesce(*reasons))
+            reasons.append(F.when(F.col(_OTHER), "the message is of another table"))
+        return F.coalesce(*reasons)
 
-    def wrong_times(self) -> list[Column]:
-        """What is wrong with the times, where they are read: TIME and MARK, and their texts."""
-        said, resolved = F.col("updated"), F.col("resolved")
-        is_mark = resolved.isNotNull()
+    def _misread(self) -> list[Column]:
         return [
             F.when(
-                is_mark & F.col(MARK).isNull(),
-                F.concat(F.lit("the resolved time "), resolved, F.lit(" is no HLC")),
-            ),
-            F.when(~is_mark & said.isNull(), F.lit(self._no_time)),
-            F.when(~is_mark & F.col(TIME).isNull(), F.concat(F.lit("the time "), said, F.lit(" is no HLC"))),
+                VALUES.differs(one.type, F.col(self.name(one, "read")), F.col(self.name(one))),
+                f"column {one.name!r} is no {one.type}",
+            )
+            for one in self._converted
         ]
 
     @property
@@ -264,24 +281,18 @@ class _Said:
         if self._positions is not None:
             # All columns of the primary index stand there, also those that a table does not show: a shard, a
             # region. By position alone a value would go to the wrong column.
-            declared = ", ".join(self._table.key)
-            told = F.format_string(
-                f"the key has %d values, and the columns of the declared one are: {declared}. Is the table "
-                "sharded by hash, or regional by row?",
-                self._positions,
-            )
-            other = (self._positions >= 0) & (self._positions != len(self._table.key))
-            reasons.append(F.when(other, told))
-        for name, text in self._keys.items():
-            kind = self._table.column(name).type
-            given = F.coalesce(text, self._row[name].cast("string")) if self._kind is Kind.BARE else text
-            reasons += [
-                F.when(given.isNull(), f"a delete without its key: {name!r} is missing. {_KEY_HINT}"),
+            size, declared = F.col(_POSITIONS), ", ".join(self._table.key)
+            reasons.append(
                 F.when(
-                    text.isNotNull() & VALUES.from_text(kind, text).isNull(),
-                    F.concat(F.lit(f"the key {name!r}: "), text, F.lit(f" is no {kind}")),
-                ),
-            ]
+                    (size >= 0) & (size != len(self._table.key)),
+                    f"the key has more values, or fewer, than the declared one has columns: {declared}. Is "
+                    "the table sharded by hash, or regional by row?",
+                )
+            )
+        for name in self._keys:
+            one = self._table.column(name)
+            missing = f"a delete without its key: {name!r} is missing, or is no {one.type}. {_KEY_HINT}"
+            reasons.append(F.when(F.col(self.name(one)).isNull(), missing))
         return F.coalesce(*reasons)
 
     def _positional(self) -> Column:
