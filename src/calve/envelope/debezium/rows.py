@@ -13,7 +13,6 @@ from functools import reduce
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from calve.config.columns import SourceTable
 from calve.envelope.debezium import position
@@ -22,7 +21,7 @@ from calve.envelope.debezium.values import Values
 from calve.envelope.debezium.version import Version, type_of
 from calve.envelope.messages import quoted
 from calve.envelope.types import spark_type
-from calve.envelope.values import CORRUPT, parse
+from calve.envelope.values import CORRUPT
 
 COMMIT, LSN = "__calve_commit", "__calve_lsn"
 """The LSN of the last commit before an event, and its own."""
@@ -143,16 +142,13 @@ class Rows:
     def unread(self) -> list[Column]:
         """Texts about messages that are of no version, or do not fit theirs."""
         of_none = reduce(Column.__and__, (F.col(name).isNull() for name in self.names))
-        no_json = parse(F.col("value").cast("string"), T.StructType([]))[CORRUPT].isNotNull()
         corrupt = reduce(Column.__or__, (F.col(name)[CORRUPT].isNotNull() for name in self.names))
-        is_text = [F.when(of_none | corrupt, F.when(no_json, "the message is no JSON object"))]
+        # Where one value does not fit, the others are read all the same.
+        no_json = F.when(corrupt & self.code.isNull(), F.lit("the message is no JSON object"))
         return [
-            *(is_text if self.values.text else []),
             F.when(of_none, F.lit("this is no message of Debezium, or its schema was not seen")),
-            *(
-                F.when(F.col(name)[CORRUPT].isNotNull(), F.lit("a value does not fit the column's type"))
-                for name in self.names
-            ),
+            *([no_json] if self.values.text else []),
+            F.when(corrupt, F.lit("a value does not fit the column's type")),
         ]
 
     def misread(self) -> list[Column]:
@@ -165,9 +161,7 @@ class Rows:
                 if wrong is not None:
                     if (unsent := self.placeholder.is_in(field, raw)) is not None:
                         wrong = wrong & ~unsent
-                    shown = F.left(_shown(raw, self.values.wire_type(field, target)), F.lit(100))
-                    about = F.concat(F.lit(f"column {one.name!r}: "), shown, F.lit(f" is no {one.type}"))
-                    found.append(F.when(wrong, about))
+                    found.append(F.when(wrong, F.lit(f"column {one.name!r}: its value is no {one.type}")))
         return found
 
     def not_sent(self) -> list[Column]:
@@ -211,8 +205,3 @@ class Rows:
         unknown = F.concat(F.lit("the op "), code, F.lit(" is not known"))
         return [no_row, F.when(~code.isin(*_OPS, "t"), unknown), *reasons]
 
-
-def _shown(raw: Column, kind: T.DataType) -> Column:
-    if isinstance(kind, (T.ArrayType, T.MapType, T.StructType)):
-        return F.to_json(raw)
-    return F.base64(raw) if isinstance(kind, T.BinaryType) else raw.cast("string")

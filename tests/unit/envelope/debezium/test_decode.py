@@ -207,12 +207,12 @@ def test_what_cannot_be_read_is_an_error_with_its_place_and_not_a_row_less(spark
         ("id",),
     )
     wrong: dict[int, tuple[dict, str]] = {
-        1: ({"n": "AYag"}, "column 'n': AYag is no decimal(4,2)"),
+        1: ({"n": "AYag"}, "column 'n': its value is no decimal(4,2)"),
         2: ({"n": "!"}, "column 'n': ! is no"),
-        3: ({"d": -2147472692}, "column 'd': -2147472692 is no date"),
-        4: ({"z": "infinity"}, "column 'z': infinity is no timestamptz"),
-        5: ({"u": "7b1f"}, "column 'u': 7b1f is no uuid"),
-        6: ({"c": 86_400_000_000}, "column 'c': 86400000000 is no time"),
+        3: ({"d": -2147472692}, "column 'd': its value is no date"),
+        4: ({"z": "infinity"}, "column 'z': its value is no timestamptz"),
+        5: ({"u": "7b1f"}, "column 'u': its value is no uuid"),
+        6: ({"c": 86_400_000_000}, "column 'c': its value is no time"),
         7: ({"l": ["AJY=", "AYag"]}, "column 'l'"),
         8: ({"t": "__debezium_unavailable_value"}, "column 't': the source did not send its value"),
         9: ({"id": "seven"}, "does not fit"),
@@ -256,7 +256,7 @@ def test_infinite_times_are_null_and_truncates_are_skipped_where_that_is_said(sp
     rows.sort(key=lambda row: row["id"])
     assert [(row["id"], row["d"], row["z"], row[ERROR]) for row in rows] == [
         (1, None, None, None),
-        (2, None, None, "column 'z': never is no timestamptz"),
+        (2, None, None, "column 'z': its value is no timestamptz"),
     ]
 
 
