@@ -106,6 +106,8 @@ class FeedFlow:
     """What else the user says."""
     read: dict[str, Any] = field(default_factory=dict)
     to_tables: dict[str, Any] = field(default_factory=dict)
+    columns: str = MESSAGES
+    """Of the stream of messages: one may have no offsets."""
     trigger: dict[str, Any] = field(default_factory=lambda: {"availableNow": True})
     sent: list[list[Event]] = field(default_factory=list)
     log: Log = field(default_factory=Log)
@@ -145,7 +147,7 @@ class FeedFlow:
 
     def feed(self) -> Feed:
         (self.folder / "source").mkdir(parents=True, exist_ok=True)
-        frame = self.spark.readStream.schema(MESSAGES).option("maxFilesPerTrigger", 1)
+        frame = self.spark.readStream.schema(self.columns).option("maxFilesPerTrigger", 1)
         declared = {topic: table for topic, table in self.tables.items() if table is not None}
         feed = calve.read_stream(self.spark).messages(
             frame.json(str(self.folder / "source")),
@@ -153,7 +155,7 @@ class FeedFlow:
             tables=declared or None,
             **self.read,
         )
-        if not self.dialect.timed:
+        if not self.dialect.timed or "partitions" in self.read:
             return feed
         count = self.partitions
 

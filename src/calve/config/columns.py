@@ -40,6 +40,9 @@ class SourceTable:
     key: tuple[str, ...] = ()
     guessed: tuple[str, ...] = ()
     """Columns whose type nobody said: it was inferred from values."""
+    before_key: int = 0
+    """How many values CockroachDB writes before those of the key, in the keys of its messages: a shard, a
+    region."""
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
@@ -84,6 +87,7 @@ class SourceTable:
         return cls(
             tuple(SourceColumn(one.name, one.type, one.required or one.name in named) for one in columns),
             named,
+            before_key=0 if key else created.before_key,
         )
 
     @property

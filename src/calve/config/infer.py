@@ -6,7 +6,8 @@
     "text"                  string, also where it looks like a time or a uuid
     [1, 2]                  list of what all elements are; of objects or of mixed ones: string, the JSON text
     {"a": 1}                string, the JSON text: the next one may have other fields
-    null                    says nothing: the column is there once a value is
+    null, and nothing else  string, which holds whatever comes: rows are samples, and a column that were left
+                            out would lose the values of all others
 
 Values that differ: long and double give double, long and decimal(38,0) give decimal(38,0), anything else
 string.
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from decimal import Decimal as Number
 
 from calve.config.columns import SourceColumn, SourceTable
@@ -32,25 +33,17 @@ _BOTH = {
 
 
 def infer(rows: Iterable[Mapping[str, object]], key: Iterable[str] = ()) -> SourceTable:
-    """The columns that some rows show, in the order of their first value."""
-    found: dict[str, str] = {}
+    """The columns that some rows show, in their order."""
+    found: dict[str, str | None] = {}
     for row in rows:
         for name, value in row.items():
             kind = guess(value)
+            before = found.setdefault(name, kind)
             if kind is not None:
-                found[name] = _together(found.get(name, kind), kind)
+                found[name] = _together(before or kind, kind)
     named = tuple(key)
-    columns = tuple(SourceColumn(name, kind, name in named) for name, kind in found.items())
+    columns = tuple(SourceColumn(name, kind or "string", name in named) for name, kind in found.items())
     return SourceTable(columns, named, tuple(found))
-
-
-def infer_all(rows: Sequence[Mapping[str, object]], key: Iterable[str] = ()) -> SourceTable:
-    """The same, and columns that are null in all of these rows: they are text, which holds whatever comes.
-    Where rows are samples, a column that is left out would lose the values of all others."""
-    shown = infer(rows, key)
-    empty = dict.fromkeys(name for row in rows for name in row if name not in shown.names)
-    columns = (*shown.columns, *(SourceColumn(name, "string") for name in empty))
-    return SourceTable(columns, shown.key, (*shown.guessed, *empty))
 
 
 def guess(value: object) -> str | None:

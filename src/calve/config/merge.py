@@ -33,7 +33,7 @@ def merge(known: SourceTable | None, shown: SourceTable, place: str) -> SourceTa
     told = {name for name in shown.names if name not in shown.guessed}
     guessed = [name for name in known.guessed if name not in told]
     guessed += [name for name in shown.guessed if name not in known.names]
-    return SourceTable(tuple(columns), key, tuple(guessed))
+    return SourceTable(tuple(columns), key, tuple(guessed), known.before_key)
 
 
 def _key(known: SourceTable, shown: SourceTable, place: str) -> tuple[str, ...]:

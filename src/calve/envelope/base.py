@@ -24,13 +24,14 @@ class Sample:
 
     topic: str
     partition: str
-    offset: int
+    offset: int | None
     key: bytes | None
     value: bytes | None
 
     @property
     def place(self) -> str:
-        return f"topic {self.topic}, partition {self.partition}, offset {self.offset}"
+        numbered = "" if self.offset is None else f", offset {self.offset}"
+        return f"topic {self.topic}, partition {self.partition}{numbered}"
 
 
 class Envelope(Protocol):
@@ -53,6 +54,10 @@ class Envelope(Protocol):
 
     def tells(self, text: Column) -> Column:
         """Whether the text of a message may show columns of the table: cheap, and wrong at times."""
+        ...
+
+    def version(self, value: Column) -> Column:
+        """A number that tells apart messages with other columns: some of each are looked at."""
         ...
 
     def learn(self, samples: Sequence[Sample], known: SourceTable | None) -> SourceTable:

@@ -24,10 +24,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from calve.config.columns import SourceColumn, SourceTable
-from calve.config.infer import infer_all, warn_of_guesses
+from calve.config.infer import infer, warn_of_guesses
 from calve.config.merge import merge
 from calve.envelope.base import Sample
-from calve.envelope.messages import errors, place_of, placed_by
+from calve.envelope.messages import errors, place_of, placed_by, shape
 from calve.envelope.types import spark_type
 from calve.envelope.values import CORRUPT, Values, hexadecimal, parse
 from calve.model.columns import ERROR, MARK, OP, ORDER, PARTITION, RESERVED, TIME, UNFIT
@@ -96,6 +96,10 @@ class Materialize:
         """Whether the text of a message may show columns."""
         return ~text.rlike(rf'"{PROGRESSED}"\s*:\s*true')
 
+    def version(self, value: Column) -> Column:
+        """A number that tells apart messages with other columns."""
+        return shape(value)
+
     def learn(self, samples: Sequence[Sample], known: SourceTable | None) -> SourceTable:
         """Columns that messages show, on top of what is known."""
         rows = [(sample, row) for sample in samples if (row := _row(sample)) is not None]
@@ -113,9 +117,9 @@ class Materialize:
 
     def _shown(self, rows: list[dict[str, object]]) -> SourceTable:
         if self.kind is not Kind.DEBEZIUM:
-            return infer_all(rows)
+            return infer(rows)
         key = [name for name in rows[0] if not name.startswith((BEFORE, AFTER))]
-        return infer_all(
+        return infer(
             [
                 {
                     name.removeprefix(AFTER): value

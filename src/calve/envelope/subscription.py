@@ -37,6 +37,9 @@ class MaterializeRows:
     def tells(self, text: Column) -> Column:
         return text.isNotNull()
 
+    def version(self, value: Column) -> Column:  # noqa: ARG002 (a subscription has the columns it began with)
+        return F.lit(0)
+
     def learn(self, samples: Sequence[Sample], known: SourceTable | None) -> SourceTable:  # noqa: ARG002
         return known or self.declared
 

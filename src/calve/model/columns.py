@@ -19,6 +19,9 @@ ORDER = RESERVED + "order"
 POSITION = RESERVED + "position"
 """Where in the delivery of its partition a change stands, as text that sorts so: what is not beyond the last
 one is a replay. Left out where times tell replays."""
+UNKNOWN = "?"
+"""How a position ends that changes share which nothing tells apart: as long as it is the last one, a change
+that has it may be new."""
 MARK = RESERVED + "mark"
 """No change before this time is to come; null in changes."""
 PARTITION = RESERVED + "partition"

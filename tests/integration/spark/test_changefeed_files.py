@@ -84,6 +84,21 @@ def test_columns_that_the_source_gets_come_with_the_rows_that_have_them(flow, du
     assert it.lake.load(it.name("people")).schema().column_names == ["name", "id", "day", "age"]
 
 
+def test_a_file_that_appears_late_is_read_and_counted(flow, duckdb) -> None:
+    it = flow(nemesis=QUIET)
+    it.put(it.changefeed.run(rounds=4))
+    resolved = sorted(it.bucket.rglob("*.RESOLVED"))
+    (late,) = [path for path in it.bucket.rglob("*.ndjson") if resolved[-2] < path < resolved[-1]][:1]
+    whole, copy = late.read_bytes(), late.with_name(late.name.replace("-00000", "-0000f"))
+    it.run()
+    assert [progress.files_late for progress in it.log.seen][-1] == 0
+    copy.write_bytes(whole)  # the same rows once more, under a name that sorts before the last RESOLVED file
+    it.put(it.changefeed.run(rounds=1))
+    it.run()
+    it.check(duckdb)
+    assert it.log.seen[-1].files_late == 1
+
+
 def test_a_file_that_is_cut_stops_the_feed_with_its_name_and_nothing_of_it_is_committed(flow, duckdb) -> None:
     it = flow(kind=".ndjson.gz")
     it.put(it.changefeed.run(rounds=1))

@@ -146,6 +146,7 @@ def test_types_are_guessed_from_values():
     table = infer(rows, key=["id"])
     assert columns(table) == [
         "id long !",
+        "n string",
         "f double",
         "b boolean",
         "t string",
@@ -154,6 +155,7 @@ def test_types_are_guessed_from_values():
         "big decimal(38,0)",
         "huge string",
         "m string",
+        "e string",
         "oo string",
     ]
     assert table.guessed == table.names

@@ -123,6 +123,26 @@ def test_a_hidden_rowid_is_the_key_of_a_table_without_one():
     assert table.key == ("rowid",)
 
 
+@pytest.mark.parametrize(
+    "text, before",
+    [
+        (
+            "CREATE TABLE t (id INT8, PRIMARY KEY (id ASC) USING HASH WITH (bucket_count=16))",
+            1,
+        ),
+        ("CREATE TABLE t (id INT8 PRIMARY KEY) LOCALITY REGIONAL BY ROW", 1),
+        ("CREATE TABLE t (id INT8 PRIMARY KEY, r STRING) LOCALITY REGIONAL BY ROW AS r", 1),
+        ("CREATE TABLE t (id INT8, r STRING, PRIMARY KEY (r, id)) LOCALITY REGIONAL BY ROW AS r", 0),
+        ("CREATE TABLE t (id INT8, PRIMARY KEY (id) USING HASH) LOCALITY REGIONAL BY ROW", 2),
+        ("CREATE TABLE t (id INT8 PRIMARY KEY) LOCALITY REGIONAL BY TABLE IN PRIMARY REGION", 0),
+        ("CREATE TABLE t (id INT8 PRIMARY KEY); ALTER TABLE t SET LOCALITY REGIONAL BY ROW", 1),
+        ("CREATE TABLE t (id INT8 PRIMARY KEY, INDEX (id) USING HASH)", 0),
+    ],
+)
+def test_hidden_columns_of_the_primary_index_are_counted(text, before):
+    assert SourceTable.from_create_table(text).before_key == before
+
+
 def test_a_user_says_what_single_columns_and_the_key_shall_be():
     text = "CREATE TABLE t (a DECIMAL, b some_enum, c INT8)"
     table = SourceTable.from_create_table(text, types={"a": "decimal(38, 9)", "b": "string"}, key=["c"])

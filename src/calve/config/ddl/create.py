@@ -1,7 +1,7 @@
 """CREATE TABLE of CockroachDB or PostgreSQL, as SHOW CREATE TABLE and pg_dump print it.
 
     CREATE TYPE, CREATE DOMAIN   names of types
-    CREATE TABLE                 columns, the key
+    CREATE TABLE                 columns, the key, what stands before it in CockroachDB's index
     ALTER TABLE … ADD            a key that stands apart (pg_dump's way), columns added later
     all others                   skipped
 
@@ -41,6 +41,14 @@ class Created:
     name: tuple[str, ...]
     columns: list[Found] = field(default_factory=list)
     key: tuple[str, ...] = ()
+    sharded: bool = False
+    region: str | None = None
+    """The column that says where a row lives."""
+
+    @property
+    def before_key(self) -> int:
+        """The hidden columns of the primary index, which come first."""
+        return self.sharded + (self.region is not None and self.region not in self.key)
 
 
 def read_create_table(text: str, table: str | None, dialect: str | None, types: Mapping[str, str]) -> Created:
@@ -122,10 +130,13 @@ def _create(
     name: tuple[str, ...], nodes: list[Node], at: int, reading: Reading, types: Mapping[str, str]
 ) -> Created:
     body = nodes[at] if at < len(nodes) else nodes[-1]
-    elsewhere = next((node for node in nodes[at:] if is_word(node, *_ELSEWHERE)), None)
+    locality = next(
+        (place for place in range(at, len(nodes)) if is_word(nodes[place], "LOCALITY")), len(nodes)
+    )
+    elsewhere = next((node for node in nodes[at:locality] if is_word(node, *_ELSEWHERE)), None)
     if not isinstance(body, Tree) or body.data != "group" or elsewhere is not None:
         raise reading.refuse("the columns stand elsewhere", elsewhere or body, _WHOLE)
-    created = Created(name)
+    created = Created(name, region=_region_in(nodes[locality:]))
     for element in _elements(body):
         _add(element, created, reading, types)
     if not created.columns:
@@ -138,7 +149,7 @@ def _add(element: list[Node], created: Created, reading: Reading, types: Mapping
     if is_word(first, "LIKE"):
         raise reading.refuse("the columns stand in another table", first, _WHOLE)
     if _is_constraint(element):
-        created.key = _key_in(element) or created.key
+        _take_key(element, created)
         return
     start, end = start_of(first), end_of(element[-1])
     tree = read(reading.text[start:end], "column", whole=reading.text, offset=start)
@@ -163,6 +174,22 @@ def _is_arguments(group: Tree[Token]) -> bool:
     return bool(group.children) and all(
         isinstance(c, Token) and c.type in ("NUMBER", "COMMA") for c in group.children
     )
+
+
+def _take_key(nodes: list[Node], created: Created) -> None:
+    if key := _key_in(nodes):
+        created.key = key
+        created.sharded = any(is_word(node, "HASH") for node in nodes)
+
+
+def _region_in(nodes: list[Node]) -> str | None:
+    """The column of LOCALITY REGIONAL BY ROW AS column, which has a name of its own where none is given."""
+    for at, (one, two) in enumerate(pairwise(nodes)):
+        if is_word(one, "BY") and is_word(two, "ROW"):
+            rest = nodes[at + 2 :]
+            named = rest[1] if len(rest) > 1 and is_word(rest[0], "AS") else None
+            return name_of(named, fold=True) if isinstance(named, Token) else "crdb_region"
+    return None
 
 
 def _key_in(nodes: list[Node]) -> tuple[str, ...]:
@@ -225,7 +252,9 @@ def _act(action: list[Node], created: Created, reading: Reading, types: Mapping[
         if rest:
             _add(rest, created, reading, types)
     elif is_word(first, "ALTER") and is_word(second, "PRIMARY"):
-        created.key = _key_in(action) or created.key
+        _take_key(action, created)
+    elif is_word(first, "SET") and is_word(second, "LOCALITY"):
+        created.region = _region_in(action)
     elif is_word(first, "DROP", "RENAME") and not is_word(second, "CONSTRAINT", "TO"):
         raise reading.refuse("columns are dropped or renamed later in the text", action[0], _WHOLE)
     elif is_word(first, "ALTER") and any(is_word(node, "TYPE") for node in action):

@@ -51,8 +51,9 @@ assert orders.key == ("id",)
   columns) is refused.
 - Names without quotes are in small letters in a `CREATE TABLE`, as in both databases; a column list keeps
   them.
-- Columns are those that changes carry: a `VIRTUAL` column is left out, a `NOT VISIBLE` one is there. A
-  hash-sharded or regional key has hidden columns before its own in the keys of CockroachDB's messages.
+- Columns are those that changes carry: a `VIRTUAL` column is left out, a `NOT VISIBLE` one is there. The
+  hidden columns that a hash-sharded or regional table has before its key are known from its text, and
+  passed over in the keys of CockroachDB's messages.
 - `types` says what single columns shall be. A type without a line below (an enum, a domain, an
   extension's) and a decimal without digits need it: the column of a table cannot become another one
   later. `CREATE TYPE … AS ENUM` and `CREATE DOMAIN` in the same text are understood.
@@ -68,7 +69,7 @@ assert orders.key == ("id",)
 Where nothing is declared and messages have no schema, types are guessed from the first values, and one
 warning names each guess: `true` is a boolean, `12` a long (beyond 64 bits decimal(38,0)), `1.5` a double,
 text is a string whatever it looks like, a list of plain values is a list, other lists and objects are
-their JSON text. A null says nothing: its column is there once it has a value.
+their JSON text. A column that is null in all of them is a string, which holds whatever comes.
 
 A later message may add columns, make an int a long, a float a double, give a decimal more digits.
 Anything else stops the stream and names the message.

@@ -27,7 +27,7 @@ from pyspark.sql import types as T
 from calve.config.columns import SourceColumn, SourceTable
 from calve.envelope.base import Sample
 from calve.envelope.cockroachdb.learn import learn
-from calve.envelope.messages import errors, once, place_of, placed_by
+from calve.envelope.messages import errors, once, place_of, placed_by, shape
 from calve.envelope.values import CORRUPT, Values, hexadecimal, parse
 from calve.model.columns import ERROR, MARK, OP, PARTITION, RESERVED, TIME, UNFIT
 from calve.model.errors import ConfigError, SchemaMismatch
@@ -37,6 +37,8 @@ _HLC = T.DecimalType(38, 0)
 _LOGICAL_DIGITS = 10
 _CRDB = "__crdb__"
 _TEXT = T.StringType()
+_DELETE = r'^\s*\{\s*("payload"\s*:\s*\{\s*)?"after"\s*:\s*null'
+"""At the beginning, where a changefeed writes it: a value of JSON may hold the same words."""
 _UNREAD, _HAS_ROW, _HAS_TIME, _IS_MARK, _POSITIONS, _OTHER = (
     RESERVED + name for name in ("unread", "has_row", "has_time", "is_mark", "positions", "other")
 )
@@ -93,7 +95,11 @@ class CockroachDB:
         """Whether the text of a message may show columns."""
         if self.kind is Kind.BARE:
             return ~text.contains('"resolved"')
-        return text.contains('"after"') & ~text.rlike('"after": *null')
+        return text.contains('"after"') & ~text.rlike(_DELETE)
+
+    def version(self, value: Column) -> Column:
+        """A number that tells apart messages with other columns."""
+        return shape(value)
 
     def learn(self, samples: Sequence[Sample], known: SourceTable | None) -> SourceTable:
         """Columns that messages show, on top of what is known."""
@@ -205,7 +211,8 @@ class _Said:
                     for name in table.key
                 }
                 return
-        self._keys = {name: F.get(keys, F.lit(number)) for number, name in enumerate(table.key)}
+        first = table.before_key
+        self._keys = {name: F.get(keys, F.lit(number)) for number, name in enumerate(table.key, first)}
         self._positions = F.size(keys)
 
     def name(self, one: SourceColumn, what: str = "column") -> str:
@@ -284,9 +291,10 @@ class _Said:
             size, declared = F.col(_POSITIONS), ", ".join(self._table.key)
             reasons.append(
                 F.when(
-                    (size >= 0) & (size != len(self._table.key)),
-                    f"the key has more values, or fewer, than the declared one has columns: {declared}. Is "
-                    "the table sharded by hash, or regional by row?",
+                    (size >= 0) & (size != self._table.before_key + len(self._table.key)),
+                    f"the key has more values, or fewer, than the declared one has columns: {declared}. If "
+                    "the table is sharded by hash, or regional by row, its CREATE TABLE says so: declare it "
+                    "by that",
                 )
             )
         for name in self._keys:

@@ -25,6 +25,7 @@ from calve.model.columns import MARK, OP, PARTITION, TIME
 
 FEED = "feed"
 """Who speaks in RESOLVED files: the feed as a whole."""
+_SCHEMA = r"-([0-9a-fA-F]+)\.[^/]*$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,10 @@ class CockroachFiles:
     def tells(self, text: Column) -> Column:
         """Rows that come as text are those that show something new."""
         return _wrapped().tells(text)
+
+    def version(self, value: Column) -> Column:  # noqa: ARG002 (the file's name says it)
+        """The version of the table's schema, which all rows of a file share."""
+        return F.conv(F.regexp_extract(F.col("file"), _SCHEMA, 1), 16, 10).cast("long")
 
     def learn(self, samples: Sequence[Sample], known: SourceTable | None) -> SourceTable:
         """What rows that come as text show."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from calve.config.columns import SourceColumn, SourceTable
-from calve.config.infer import infer_all
+from calve.config.infer import infer
 from calve.config.merge import merge
 from calve.envelope.base import Sample
 from calve.model.errors import SchemaMismatch
@@ -54,7 +54,7 @@ def learn(
         rows.append(row)
         key = key or (_at(message, (*path[:-1], "source", "primary_keys")) if path else None)
     if rows:
-        shown = infer_all(rows)
+        shown = infer(rows)
         named = tuple(key) if isinstance(key, list) and set(key) <= set(shown.names) else ()
         found = merge(found, SourceTable(shown.columns, named, shown.guessed), f"topic {samples[0].topic}")
     if found is None:

@@ -25,8 +25,8 @@ class Transactions:
 
     topic: str
     envelope: Debezium
-    tables: frozenset[str]
-    """As ENDs name them: `schema.table`."""
+    tables: Mapping[str, frozenset[str]]
+    """What is read: by topic, the tables as ENDs name them, `schema.table`."""
 
     def advance(self, messages: DataFrame, before: Mapping[str, Any]) -> Mapping[str, Any]:
         """The state after a micro-batch."""
@@ -34,8 +34,9 @@ class Transactions:
         rows = ends.select("partition").distinct().limit(2).collect()
         check_one_partition(self.topic, [row["partition"] for row in rows])
         state = _state(before)
-        data = messages.where(F.col("topic") != self.topic)
-        seen = Observer(self.tables).seen(self.envelope.events(data), self.envelope.ends(ends), state)
+        data = messages.where(F.col("topic").isin(*self.tables))
+        tables = frozenset().union(*self.tables.values())
+        seen = Observer(tables).seen(self.envelope.events(data), self.envelope.ends(ends), state)
         return advance(state, seen).to_json()
 
     def mark(self, state: Mapping[str, Any]) -> int:

@@ -28,11 +28,11 @@ from calve.envelope.debezium.declared import Declared
 from calve.envelope.debezium.keep import NOT_SENT, kept
 from calve.envelope.debezium.observe import json_ends, json_events
 from calve.envelope.debezium.rows import COMMIT, LSN, Rows
-from calve.envelope.debezium.schema import from_connect
+from calve.envelope.debezium.schema import Field, from_connect
 from calve.envelope.debezium.toast import PLACEHOLDER, Placeholder
 from calve.envelope.debezium.values import Values
 from calve.envelope.debezium.version import Version, place, schema_key, split, undeclared, with_schema
-from calve.envelope.messages import errors, let, once, place_of, quoted
+from calve.envelope.messages import errors, let, once, place_of, quoted, shape
 from calve.envelope.values import parse
 from calve.model.columns import ERROR, MARK, OP, ORDER, PARTITION, POSITION, TIME
 from calve.model.errors import ConfigError
@@ -86,25 +86,27 @@ class Debezium:
             return text.isNotNull()
         return text.contains('"after"') & ~text.contains('"after":null') & ~text.contains('"after": null')
 
-    def version(self, value: Column) -> Column | None:
+    def version(self, value: Column) -> Column:
         """A number that tells apart messages with other schemas, each of which is to be sampled."""
-        return schema_key(value) if self.schemas else None
+        return schema_key(value) if self.schemas else shape(value)
 
     # ---------------------------------------------------------------- columns
 
     def learn(self, samples: Sequence[Sample], known: SourceTable | None) -> SourceTable:
         """Columns that messages show, on top of what was declared."""
-        return learn.learnt(samples, known, self._from_schema if self.schemas else learn.from_values)
+        if self.schemas:
+            return learn.by_schema(samples, known, self._told)
+        return learn.from_values(samples, known)
 
-    def _from_schema(self, sample: Sample, known: SourceTable | None) -> SourceTable:
+    def _told(self, sample: Sample) -> tuple[Field, list[str]] | None:
+        """The row and the key by the schema of a message."""
         assert sample.value is not None
         _, schema = split(sample.value, sample.place)
         row = from_connect(schema).field("after")
         if row is None:
-            return known if known is not None else SourceTable(())
+            return None
         key = from_connect(split(sample.key, sample.place)[1]) if sample.key is not None else None
-        names = [one.name for one in key.inside] if key is not None else []
-        return learn.from_schema(row, names, known, sample.place)
+        return row, [one.name for one in key.inside] if key is not None else []
 
     # ---------------------------------------------------------------- transactions
 
@@ -199,7 +201,8 @@ class Debezium:
         first = F.when(at < floor, at).otherwise(F.lit(floor))
         time = F.when(rows.code == "r", copied).otherwise(F.coalesce(commit, first))
         number = F.coalesce(transaction["total_order"], F.lit(0)).cast("string")
-        order = F.concat(F.lpad(number, 10, "0"), F.lpad(F.col("offset").cast("string"), _OFFSET_DIGITS, "0"))
+        offset = F.coalesce(F.col("offset"), F.lit(0)).cast("string")
+        order = F.concat(F.lpad(number, 10, "0"), F.lpad(offset, _OFFSET_DIGITS, "0"))
         return {TIME: time.cast("long"), ORDER: order}
 
     def _error(self, rows: Rows, placed: Column) -> Column:

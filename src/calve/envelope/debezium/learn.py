@@ -1,7 +1,7 @@
 """What messages of Debezium show of their table: its columns and its key.
 
     with a schema      all columns, and the key's ──▶ types as `schema.py` has them
-    without one        columns with a value ────────▶ guesses (config/infer.py)
+    without one        columns and their values ────▶ guesses (config/infer.py)
 
 A declared type wins where the values can be read as it: a numeric without a scale as any decimal, a text as
 any type that is spelt as text. Other contradictions are refused with the place of the message.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from calve.config.columns import SourceColumn, SourceTable
 from calve.config.infer import infer
@@ -21,6 +22,7 @@ from calve.envelope.debezium.position import SUPPORTED
 from calve.envelope.debezium.schema import DECIMAL, VARIABLE_DECIMAL, Field
 from calve.model.errors import BadMessage, ConfigError
 
+T = TypeVar("T")
 _SPELT = ("int", "long", "float", "double", "date", "time", "timestamp", "timestamptz", "uuid")
 
 
@@ -47,8 +49,20 @@ def can_be(field: Field, kind: Type) -> bool:
     return field.kind == "string" and not field.meaning and isinstance(kind, Plain) and kind.name in _SPELT
 
 
-def from_values(sample: Sample, known: SourceTable | None) -> SourceTable:
-    """Columns by the values of a message without a schema, on top of what is known."""
+def from_values(samples: Sequence[Sample], known: SourceTable | None) -> SourceTable:
+    """Columns by the values of messages without a schema, on top of what is known."""
+    rows: list[dict[str, object]] = []
+    key: tuple[str, ...] = ()
+    for row, named in _readable(samples, _row, needed=known is None):
+        key = key or named
+        rows.append(row)
+    if not rows:
+        return known if known is not None else SourceTable(())
+    return merge(known, infer(rows, key), f"topic {samples[0].topic}")
+
+
+def _row(sample: Sample) -> tuple[dict[str, object], tuple[str, ...]]:
+    """The columns that a message shows, and those of them that are the key."""
     assert sample.value is not None
     message = _object(sample.value, sample.place)
     if {"schema", "payload"} <= message.keys():
@@ -61,8 +75,7 @@ def from_values(sample: Sample, known: SourceTable | None) -> SourceTable:
     if not isinstance(row, dict):
         raise BadMessage(f"{sample.place}: `after` is no object", hint="This is no message of Debezium.")
     key = () if sample.key is None else tuple(_object(sample.key, sample.place))
-    shown = infer([row], [name for name in key if name in row])
-    return merge(known, shown, sample.place)
+    return row, tuple(name for name in key if name in row)
 
 
 def check_connector(message: dict[str, object], place: str) -> None:
@@ -89,20 +102,29 @@ def _object(text: bytes, place: str) -> dict[str, object]:
     return found
 
 
-def learnt(
+def by_schema(
     samples: Sequence[Sample],
     known: SourceTable | None,
-    one: Callable[[Sample, SourceTable | None], SourceTable],
+    shown: Callable[[Sample], tuple[Field, Sequence[str]] | None],
 ) -> SourceTable:
-    """What all samples show, one on top of the other. One that cannot be read says nothing: it is told, with
-    all that are like it, when messages are decoded; unless there is nothing else to go by."""
+    """Columns by the schemas of messages, one on top of the other."""
+    for sample, said in _readable(samples, lambda one: (one, shown(one)), needed=known is None):
+        if said is not None:
+            known = from_schema(*said, known, sample.place)
+    return known if known is not None else SourceTable(())
+
+
+def _readable(samples: Sequence[Sample], read: Callable[[Sample], T], *, needed: bool) -> list[T]:
+    """What was read of samples. One that cannot be read says nothing: it is told, with all that are like it,
+    when messages are decoded; unless one is needed to go by, and there is no other."""
+    found: list[T] = []
     bad: BadMessage | None = None
     for sample in samples:
         if sample.value is not None:
             try:
-                known = one(sample, known)
+                found.append(read(sample))
             except BadMessage as error:
                 bad = bad or error
-    if known is None and bad is not None:
+    if needed and not found and bad is not None:
         raise bad
-    return known if known is not None else SourceTable(())
+    return found

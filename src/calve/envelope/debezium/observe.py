@@ -10,7 +10,8 @@ of them, those that are complete in it are settled in Spark, and what reaches th
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +21,10 @@ from pyspark.sql import types as T
 
 from calve.envelope.debezium import position
 from calve.envelope.debezium.transactions import OPEN_MAX, Arrived, Ended, Seen, State
+from calve.model.errors import BadMessage, ConfigError
 
 COLLECTED = 10_000
+_STRANGE = "[^a-zA-Z0-9._-]"
 _SOURCE = '"source":{'
 _TEXT, _LONG = T.StringType(), T.LongType()
 TAIL = T.StructType(
@@ -85,6 +88,7 @@ def ends(parsed: DataFrame) -> DataFrame:
     return parsed.where(message["status"] == "END").select(
         F.substring_index(message["id"], ":", 1).alias("transaction"),
         F.substring_index(message["id"], ":", -1).try_cast("long").alias("at"),
+        message["id"].alias("id"),
         message["ts_ms"].alias("told_at"),
         message["data_collections"].alias("counts"),
     )
@@ -95,7 +99,7 @@ class Observer:
     """What is looked at in every micro-batch."""
 
     tables: Collection[str]
-    """Those that are read, as ENDs name them: `schema.table`."""
+    """Those that are read, as ENDs name them: `schema.table`; but for letters that no topic's name has."""
     collected: int = COLLECTED
 
     def seen(self, all_events: DataFrame, all_ends: DataFrame, state: State) -> Seen:
@@ -105,7 +109,11 @@ class Observer:
         ended = said.limit(self.collected + 1).collect()
         counts = counted.limit(self.collected + 1).collect()
         if max(len(ended), len(counts)) > self.collected:
+            _check_ends(said.where(F.col("at").isNull()).limit(1).collect())
+            self._check_events(counted.where(~F.col("table").isin(*self.tables)).limit(1).collect())
             return self._settled(said, counted, state)
+        _check_ends(ended)
+        self._check_events(counts)
         new = sorted((row for row in ended if row["at"] > state.reached), key=lambda row: row["at"])
         before = [state.reached, *(row["at"] for row in new)]
         old = [row for row in ended if row["at"] <= state.reached and row["told_at"] > state.told_at]
@@ -120,7 +128,7 @@ class Observer:
 
     def _counted(self, all_events: DataFrame, state: State) -> DataFrame:
         """Events beyond those that were counted before, by transaction, table and partition."""
-        mine = all_events.where(F.col("table").isin(*self.tables))
+        mine = all_events.withColumn("table", F.regexp_replace("table", _STRANGE, "_"))
         if last := state.last_of():
             known = mine.sparkSession.createDataFrame(
                 [(*name, number) for name, number in last.items()],
@@ -134,6 +142,23 @@ class Observer:
             F.min("time").alias("time"),
             F.max("copied").alias("copied"),
         )
+
+    def _check_events(self, counts: Sequence[Any]) -> None:
+        """Whoever counts too few events takes half a transaction for all of it."""
+        for row in counts:
+            if row["table"] is not None and row["table"] not in self.tables:
+                raise ConfigError(
+                    f"partition {row['partition']} has events of the table {row['table']}, and its "
+                    f"transactions are counted by the names of topics: {', '.join(sorted(self.tables))}",
+                    hint="Topics were renamed on their way. Say which tables each of them has, "
+                    "transaction_tables={'orders': 'public.orders'}, and begin with a new checkpoint.",
+                )
+            if row["transaction"] is not None and row["time"] is None:
+                raise ConfigError(
+                    f"partition {row['partition']}: the events of transaction {row['transaction']} have no "
+                    "LSN: transactions of another source than PostgreSQL are not known",
+                    hint="Leave transaction_topic out: micro-batches are batches then.",
+                )
 
     def _settled(self, said: DataFrame, counted: DataFrame, state: State) -> Seen:
         """The same, without the transactions that are complete in this micro-batch."""
@@ -161,19 +186,35 @@ class Observer:
 
     def _waits(self, new: DataFrame, counted: DataFrame, state: State) -> DataFrame:
         """The transactions whose END came and that are not complete by this micro-batch alone."""
-        of_mine = F.filter("counts", lambda one: one["data_collection"].isin(*self.tables))
-        wanted = new.select("transaction", F.explode(of_mine).alias("one"))
-        table, wants = F.col("one")["data_collection"], F.col("one")["event_count"]
+        wanted = new.select("transaction", F.explode("counts").alias("one"))
+        table = F.regexp_replace(F.col("one")["data_collection"], _STRANGE, "_")
+        wants = F.col("one")["event_count"]
         wanted = wanted.select("transaction", table.alias("table"), wants.alias("wants"))
+        wanted = wanted.where(F.col("table").isin(*self.tables))
         got = counted.groupBy("transaction", "table").agg(F.sum("events").alias("got"))
         short = F.coalesce(F.col("got"), F.lit(0)) < F.col("wants")
         joined = wanted.join(got, ["transaction", "table"], "left")
         return joined.where(short | _is_in("transaction", state.open)).select("transaction").distinct()
 
     def _ended(self, row: Any, before: int) -> Ended:
-        counts = {one["data_collection"]: one["event_count"] for one in row["counts"] or ()}
+        counts = {in_topic(one["data_collection"]): one["event_count"] for one in row["counts"] or ()}
         mine = {table: events for table, events in counts.items() if table in self.tables}
         return Ended(row["transaction"], row["at"], before, mine)
+
+
+def in_topic(name: str) -> str:
+    """The name of a table as it stands in its topic's: Debezium replaces what Kafka does not take."""
+    return re.sub(_STRANGE, "_", name)
+
+
+def _check_ends(rows: Sequence[Any]) -> None:
+    for row in rows:
+        if row["at"] is None:
+            raise BadMessage(
+                f"the transaction topic tells the end of {row['id']!r}, which has no LSN",
+                hint="Transactions are known of PostgreSQL, whose ids are <number>:<LSN>. Leave "
+                "transaction_topic out: micro-batches are batches then.",
+            )
 
 
 def _arrived(row: Any) -> Arrived:

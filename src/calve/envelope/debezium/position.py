@@ -1,8 +1,9 @@
 """Positions: where in the delivery of its partition an event stands, as text that sorts so.
 
-    PostgreSQL   last commit LSN · LSN · 0 snapshot, 1 stream · order in the transaction, or Kafka's offset
+    PostgreSQL   last commit LSN · LSN · 0 snapshot, 1 stream · order in the transaction, or Kafka's offset,
+                 or UNKNOWN
     MySQL        number of the binlog file · position · 0 snapshot, 1 stream · row · 0 delete, 1 others ·
-                 Kafka's offset in a snapshot
+                 Kafka's offset in a snapshot, or UNKNOWN
 
 PostgreSQL delivers transactions in the order of their commits, and the changes of a transaction in the order
 of their LSNs: the LSN alone goes back where transactions interleave (case 68). Events before the first commit
@@ -10,7 +11,8 @@ that a connector saw have no commit LSN: theirs stands for it, which is below th
 snapshot's rows share one LSN, which the first event after it may have, too; rows of one COPY share theirs.
 Where a connector sends no transaction metadata, Kafka's offset tells such rows apart: then an event that is
 sent again right after itself is not recognised, and is written twice in append mode. In upsert mode it makes
-no difference.
+no difference. A stream that has no offsets does not tell them apart at all, and says so (UNKNOWN): of such
+events only those are replays that stand before the last one.
 
 MySQL's rows are told apart by their place in the binlog event; both events of a changed key share it, and the
 delete comes first. With GTIDs the position is still that of the files of one server: after a failover to
@@ -22,6 +24,8 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+
+from calve.model.columns import UNKNOWN
 
 POSTGRES = "postgresql"
 MYSQL = ("mysql", "mariadb")
@@ -62,15 +66,15 @@ def position(source: Column, transaction: Column, op: Column, commit: Column, at
     """The position of an event, whose `commit_lsn` and `lsn` are given; null where it has none."""
     offset = F.col("offset")
     streams = F.when(F.coalesce(source["snapshot"], F.lit("false")) == "false", "1").otherwise("0")
-    order = F.coalesce(transaction["total_order"], offset)
-    postgres = F.concat(_digits(F.coalesce(commit, at)), _digits(at), streams, _digits(order))
+    order = F.coalesce(_digits(transaction["total_order"]), _digits(offset), F.lit(UNKNOWN))
+    postgres = F.concat(_digits(F.coalesce(commit, at)), _digits(at), streams, order)
     rank = F.when(op == "d", "0").otherwise("1")
-    copied = F.when(streams == "0", offset).otherwise(F.lit(0))
+    copied = F.when(streams == "1", _digits(F.lit(0).cast("long"))).otherwise(
+        F.coalesce(_digits(offset), F.lit(UNKNOWN))
+    )
     number = F.substring_index(source["file"], ".", -1).try_cast("long")
     row = F.coalesce(source["row"], F.lit(0))
-    mysql = F.concat(
-        *(_digits(number), _digits(source["pos"]), streams, _digits(row), rank, _digits(copied.cast("long")))
-    )
+    mysql = F.concat(*(_digits(number), _digits(source["pos"]), streams, _digits(row), rank, copied))
     return F.when(source["connector"] == POSTGRES, postgres).when(source["connector"].isin(*MYSQL), mysql)
 
 

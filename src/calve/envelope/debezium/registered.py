@@ -44,7 +44,7 @@ class RegisteredDebezium(Debezium):
     def tells(self, text: Column) -> Column:
         return text.isNotNull()
 
-    def version(self, value: Column) -> Column | None:
+    def version(self, value: Column) -> Column:
         return schema_id(value)
 
     def shown(self, value: Column) -> Column:
@@ -54,15 +54,15 @@ class RegisteredDebezium(Debezium):
 
     def learn(self, samples: Sequence[Sample], known: SourceTable | None) -> SourceTable:
         """Columns that messages show, on top of what was declared."""
-        return learn.learnt(samples, known, self._from_registry)
+        return learn.by_schema(samples, known, self._told)
 
-    def _from_registry(self, sample: Sample, known: SourceTable | None) -> SourceTable:
+    def _told(self, sample: Sample) -> tuple[Field, list[str]]:
         row = self._row(_id_of(sample.value, sample.place), sample.place)
         names: list[str] = []
         if sample.key is not None:
             schema = self.registry.schema(_id_of(sample.key, sample.place), sample.place)
             names = [one.name for one in from_avro(schema, {}).inside]
-        return learn.from_schema(row, names, known, sample.place)
+        return row, names
 
     def _row(self, number: int, at: str) -> Field:
         row = from_avro(self.registry.schema(number, at), {}).field("after")
@@ -123,7 +123,7 @@ class RegisteredDebezium(Debezium):
         """The ids of schemas, and where each was met."""
         found = (
             messages.groupBy(schema_id(F.col("value")).alias("id"))
-            .agg(F.min_by(F.struct("topic", "partition", "offset"), "offset").alias("one"))
+            .agg(F.any_value(F.struct("topic", "partition", "offset")).alias("one"))
             .where(F.col("id").isNotNull())
             .collect()
         )

@@ -204,4 +204,3 @@ class Rows:
         no_row = F.when(code == "t", F.lit(truncate)) if truncates == "refuse" else F.lit(None).cast("string")
         unknown = F.concat(F.lit("the op "), code, F.lit(" is not known"))
         return [no_row, F.when(~code.isin(*_OPS, "t"), unknown), *reasons]
-

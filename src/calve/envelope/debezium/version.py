@@ -111,7 +111,8 @@ def split(value: bytes, at: str) -> tuple[bytes, dict[str, object]]:
 
 def place(row: Any) -> str:
     """Where a message stands, of a row with topic, partition and offset."""
-    return f"topic {row['topic']}, partition {row['partition']}, offset {row['offset']}"
+    numbered = "" if row["offset"] is None else f", offset {row['offset']}"
+    return f"topic {row['topic']}, partition {row['partition']}{numbered}"
 
 
 def _strange(at: str, what: str) -> BadMessage:

@@ -5,7 +5,8 @@
 
 A connector that restarts emits events again that it had emitted, from some point on, in their order. A
 position grows as a partition of the source delivers, so one that was passed was seen. Copies within one
-micro-batch are left in: they are the same change twice, and collapse.
+micro-batch are left in: they are the same change twice, and collapse. Where a source does not tell some of
+its changes apart (UNKNOWN), those at the last position are taken as new: better one twice than one lost.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from calve.model.columns import PARTITION, POSITION
+from calve.model.columns import PARTITION, POSITION, UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,4 +53,6 @@ def _replayed(before: Mapping[str, str]) -> Column:
         return F.lit(False)
     pairs = [F.lit(text) for pair in before.items() for text in pair]
     last = F.try_element_at(F.create_map(*pairs), F.col(PARTITION))
-    return F.coalesce(F.col(POSITION) <= last, F.lit(False))
+    position = F.col(POSITION)
+    seen = F.when(position.endswith(UNKNOWN), position < last).otherwise(position <= last)
+    return F.coalesce(seen, F.lit(False))

@@ -53,10 +53,12 @@ class Feed:
     """The topics that are written; `None`: all that come."""
     partitions: Callable[[OffsetLog, Sequence[str]], frozenset[str] | None] = lambda *_: None
     """All partitions of these topics, by what Spark says of its offsets; `None`: there is one."""
+    files_late: Callable[[OffsetLog], int] = lambda _: 0
+    """Files so far that appeared where the source had been read already, by Spark's offsets."""
     tells: Callable[[Column], Column] = Column.isNotNull
     """Whether the text of a message may show columns of its table; cheap, and wrong at times."""
-    version: Callable[[Column], Column | None] = lambda _: None
-    """A number that tells apart messages with other columns, where a message says it."""
+    version: Callable[[Column], Column] = lambda _: F.lit(0)
+    """A number that tells apart messages with other columns."""
     boundaries: Boundaries | None = None
     """What says how far the tables are, where that is a topic of its own."""
     ignores_columns: bool = False
@@ -151,7 +153,13 @@ class FeedRun:
         for part in parts:
             for name, time in (part.before.marks if part.before is not None else {}).items():
                 marks[name] = max(time, marks.get(name, 0))
-        return replace(said, marks=marks, partitions=self._feed.partitions(parts[0].log, topics))
+        log = parts[0].log
+        return replace(
+            said,
+            marks=marks,
+            partitions=self._feed.partitions(log, topics),
+            files_late=self._feed.files_late(log),
+        )
 
     # ---------------------------------------------------------------- topics
 
@@ -220,8 +228,8 @@ class FeedRun:
 
 
 def _samples(messages: DataFrame, feed: Feed) -> dict[str, list[Sample]]:
-    """By topic, of each partition the first and the last message that shows columns, and two more. A topic
-    that has only other messages has none, and is in it all the same."""
+    """By topic, of each partition and each version of the columns the first and the last message that shows
+    columns, and two more. A topic that has only other messages has none, and is in it all the same."""
     message = F.struct("offset", "key", "value")
     tells = feed.tells(F.col("value").cast("string"))
     mine = F.col("topic").isNotNull()
@@ -231,11 +239,9 @@ def _samples(messages: DataFrame, feed: Feed) -> dict[str, list[Sample]]:
         mine = mine & (F.col("topic") != feed.boundaries.topic)
     at = F.when(tells, F.col("offset"))
     any_one = F.when(tells, F.xxhash64("value"))
-    version = feed.version(F.col("value"))
-    by = ["topic", "partition", *([] if version is None else [version.alias("version")])]
     rows = (
         messages.where(mine)
-        .groupBy(*by)
+        .groupBy("topic", "partition", feed.version(F.col("value")).alias("version"))
         .agg(
             F.min_by(message, at).alias("first"),
             F.max_by(message, at).alias("last"),
@@ -252,7 +258,9 @@ def _samples(messages: DataFrame, feed: Feed) -> dict[str, list[Sample]]:
             sample = Sample(row["topic"], row["partition"], one["offset"], one["key"], one["value"])
             found[row["topic"]].append(sample)
     # In the order of their offsets: a column that changed its type did so once.
-    return {name: sorted(some, key=lambda one: (one.partition, one.offset)) for name, some in found.items()}
+    return {
+        name: sorted(some, key=lambda one: (one.partition, one.offset or 0)) for name, some in found.items()
+    }
 
 
 def _together(declared: SourceTable | None, kept: SourceTable) -> SourceTable:

@@ -221,7 +221,7 @@ class Pipeline:
         with self._reporter.timed("write"):
             written = self._written(part, work)
         part.evaluated = True
-        self._reporter.wrote(written)
+        self._reporter.wrote(written, 0 if heard is None else heard.files_late)
         with self._reporter.timed("keep"):
             part.manifest = self._keep(part, work, written)
 

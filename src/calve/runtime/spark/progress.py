@@ -69,6 +69,8 @@ class SinkProgress:
     rows_late: int = 0
     rows_quarantined: int = 0
     rows_stashed: int = 0
+    files_late: int = 0
+    """Of the source, so far: they appeared where it had been read already, and were read all the same."""
     files: int = 0
     delete_files: int = 0
     bytes: int = 0
@@ -117,6 +119,7 @@ class SinkProgress:
             (self.rows_replayed, "replayed"),
             (self.rows_late, "late"),
             (self.rows_quarantined, "quarantined"),
+            (self.files_late, "files came late"),
         )
 
 
@@ -201,7 +204,7 @@ class Reporter:
         finally:
             self._durations[what] = self._durations.get(what, 0.0) + self._clock.ticks_ms() - began
 
-    def wrote(self, written: Written) -> None:
+    def wrote(self, written: Written, files_late: int = 0) -> None:
         """The rows of the micro-batch are where they belong, and nothing of it is committed yet."""
         counts = written.counts
         self._now = replace(
@@ -212,6 +215,7 @@ class Reporter:
             rows_late=counts.late,
             rows_quarantined=counts.quarantined,
             rows_stashed=written.rows_stashed,
+            files_late=files_late,
         )
 
     def committed(self, batches: Sequence[Ready], manifest: Manifest, waiting: Iterable[Batch]) -> None:

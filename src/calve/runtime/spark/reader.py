@@ -9,7 +9,6 @@ What comes back is a Feed, for `calve.write_stream`. Nothing is read before that
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,26 +16,25 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from calve.config.columns import SourceTable
-from calve.config.layout import parse_columns
 from calve.envelope.base import Boundaries, Envelope
 from calve.envelope.cockroachdb import CockroachDB, CockroachFiles, file_messages
 from calve.envelope.debezium import Debezium
 from calve.envelope.debezium.boundaries import Transactions
+from calve.envelope.debezium.observe import in_topic
 from calve.envelope.known import envelope_of
 from calve.envelope.subscription import MaterializeRows, subscription_messages
 from calve.model.errors import ConfigError
+from calve.runtime.spark.declared import option_of, plans_of, settings_of, tables_of
 from calve.runtime.spark.feed import Feed
 from calve.runtime.spark.run import OffsetLog
 from calve.source.cockroachdb.datasource import register as register_cockroachdb
 from calve.source.cockroachdb.infer import infer_tables
-from calve.source.cockroachdb.plan import ReadPlan, make_tables
+from calve.source.cockroachdb.listing import Offset
+from calve.source.cockroachdb.plan import ReadPlan
 from calve.source.materialize.client import Login, Subscription
 from calve.source.materialize.datasource import register as register_materialize
 from calve.source.materialize.describe import describe
 from calve.store.access import Access
-
-_CREATE = re.compile(r"\s*(--.*\n\s*|/\*.*?\*/\s*)*create\b", re.IGNORECASE)
 
 
 def read_stream(spark: SparkSession) -> StreamReader:
@@ -62,7 +60,8 @@ class StreamReader:
     ) -> Feed:
         """Topics of Kafka. `tables` declares columns: the text of a CREATE TABLE or a column list for one
         topic, or a mapping of topics to such texts. `transaction_topic` is Debezium's: with it no snapshot
-        shows half a transaction. `options` are those of Spark's Kafka source."""
+        shows half a transaction; where topics were renamed, `transaction_tables` says which tables each of
+        them has. `options` are those of Spark's Kafka source."""
         names = (topics,) if isinstance(topics, str) else tuple(topics)
         marks = settings.get("transaction_topic")
         said = {
@@ -94,15 +93,13 @@ class StreamReader:
         declared = tables_of(tables, names)
         access = Access.of(storage or {})
         wanted = None if names is None else frozenset(names)
-        guessed = infer_tables(ReadPlan(url, make_tables(_plain(declared)), wanted, access))
+        guessed = infer_tables(ReadPlan(url, plans_of(declared), wanted, access))
         known = {**guessed, **declared}
-        columns = {one.topic: one.column for one in make_tables(_plain(known))}
+        columns = {one.topic: one.column for one in plans_of(known)}
         said = {
             "url": url,
             "topics": ",".join(names or ()),
-            "tables": json.dumps(
-                {topic: {"columns": one[0], "key": one[1]} for topic, one in _plain(known).items()}
-            ),
+            "tables": option_of(known),
             **(options or {}),
         }
         form = register_cockroachdb(self._spark, access if storage else None)
@@ -116,8 +113,10 @@ class StreamReader:
             envelope=lambda topic: CockroachFiles(columns.get(topic), known.get(topic)),
             tables=known,
             topics=names,
+            files_late=_files_late,
             tells=CockroachDB().tells,
-            **_settings(settings, names),
+            version=CockroachFiles(None, None).version,
+            **settings_of(settings, names),
         )
 
     def materialize(
@@ -151,7 +150,7 @@ class StreamReader:
             envelope=lambda _: MaterializeRows(table),
             tables={called: table},
             topics=(called,),
-            **_settings(settings, (called,)),
+            **settings_of(settings, (called,)),
         )
 
     def messages(
@@ -161,10 +160,12 @@ class StreamReader:
         envelope: str | Envelope,
         topic: str | None = None,
         tables: object = None,
+        partitions: int | Sequence[str] | None = None,
         **settings: Any,
     ) -> Feed:
         """Any stream of messages: with a column `value`, and `key`, `topic`, `partition` and `offset` where
-        it has them. Without topics all messages are of one `topic`."""
+        it has them. Without topics all messages are of one `topic`. Where messages come in `partitions` that
+        say each how far they are, give their names, or how many there are: 4 are '0' to '3'."""
         if "value" not in frame.columns:
             raise ConfigError(
                 f"a stream of messages has a column 'value', and this one has {', '.join(frame.columns)}",
@@ -178,7 +179,7 @@ class StreamReader:
         given = {
             "topic": F.lit(topic),
             "partition": F.lit("0"),
-            "offset": F.lit(0).cast("long"),  # a stream has no numbers for its rows
+            "offset": F.lit(None).cast("long"),
             "key": F.lit(None).cast("binary"),
         }
         for name, column in given.items():
@@ -187,8 +188,12 @@ class StreamReader:
         frame = frame.withColumn("value", F.col("value").cast("binary"))
         frame = frame.withColumn("key", F.col("key").cast("binary"))
         frame = frame.withColumn("partition", F.col("partition").cast("string"))
-        topics = None if topic is None else (topic,)
-        return _feed(frame, envelope, topics, tables, lambda *_: None, settings)
+        topics: tuple[str, ...] | None = None if topic is None else (topic,)
+        if topics is None and isinstance(tables, Mapping) and "transaction_topic" in settings:
+            topics = tuple(map(str, tables))  # all tables that there are: a transaction may have any of them
+        names = map(str, range(partitions)) if isinstance(partitions, int) else partitions
+        known = None if names is None else frozenset(names)
+        return _feed(frame, envelope, topics, tables, lambda *_: known, settings)
 
 
 def kafka_messages(frame: DataFrame) -> DataFrame:
@@ -207,6 +212,10 @@ def kafka_partitions(log: OffsetLog, topics: Sequence[str]) -> frozenset[str]:
     return frozenset(found)
 
 
+def _files_late(log: OffsetLog) -> int:
+    return sum(Offset.of_json(json.loads(line)).late for line in log.sources)
+
+
 def _feed(
     frame: DataFrame,
     envelope: str | Envelope,
@@ -218,22 +227,22 @@ def _feed(
     one = envelope_of(envelope) if isinstance(envelope, str) else envelope
     boundaries = None
     if (marks := settings.get("transaction_topic")) is not None:
-        one, boundaries = _transactions(one, marks, topics)
+        one, boundaries = _transactions(one, marks, topics, settings.get("transaction_tables") or {})
     return Feed(
         frame=frame,
         boundaries=boundaries,
-        version=getattr(one, "version", lambda _: None),
+        version=one.version,
         envelope=lambda _: one,
         tables=tables_of(tables, topics),
         topics=topics,
         partitions=partitions,
         tells=one.tells,
-        **_settings(settings, topics),
+        **settings_of(settings, topics),
     )
 
 
 def _transactions(
-    envelope: Envelope, topic: str, topics: Sequence[str] | None
+    envelope: Envelope, topic: str, topics: Sequence[str] | None, named: Mapping[str, Any]
 ) -> tuple[Envelope, Boundaries]:
     """Debezium's transaction topic as what says how far the tables are."""
     if not isinstance(envelope, Debezium):
@@ -245,68 +254,16 @@ def _transactions(
         raise ConfigError(
             "with a transaction topic the topics must be named: a transaction is complete when the events of "
             "all tables that are read have come",
-            hint="Name them.",
+            hint="Name them: topics of Kafka, or the tables of messages by their topics, tables={…}.",
+        )
+    if strange := sorted(set(named) - set(topics)):
+        raise ConfigError(
+            f"transaction_tables names {strange[0]!r}, which is no topic of the feed",
+            hint=f"There are: {', '.join(topics)}.",
         )
     one = replace(envelope, transactions=True)
-    tables = frozenset(".".join(name.split(".")[-2:]) for name in topics)
+    tables = {}
+    for name in topics:
+        said = named.get(name, ".".join(name.split(".")[-2:]))
+        tables[name] = frozenset(map(in_topic, (said,) if isinstance(said, str) else said))
     return one, Transactions(topic, one, tables)
-
-
-def _settings(settings: Mapping[str, Any], topics: Sequence[str] | None) -> dict[str, Any]:
-    known = {"other_columns", "job_id", "key", "transaction_topic"}
-    if unknown := [name for name in settings if name not in known]:
-        raise ConfigError(
-            f"there is no setting {unknown[0]!r} of a feed", hint=f"There are: {', '.join(sorted(known))}."
-        )
-    other = settings.get("other_columns", "refuse")
-    if other not in ("refuse", "ignore"):
-        raise ConfigError(f"other_columns cannot be {other!r}", hint="Say 'refuse' or 'ignore'.")
-    return {
-        "ignores_columns": other == "ignore",
-        "job_id": settings.get("job_id"),
-        "keys": keys_of(settings.get("key"), topics),
-    }
-
-
-def keys_of(key: Any, topics: Sequence[str] | None) -> dict[str, tuple[str, ...]]:
-    """Keys by topic: of the one topic, or of those that a mapping names."""
-    if key is None:
-        return {}
-    if not isinstance(key, Mapping):
-        if topics is None or len(topics) != 1:
-            raise ConfigError(
-                "a key is given for one table, and the feed may have several topics",
-                hint="Give a mapping: key={'orders': ('id',), 'customers': ('id',)}.",
-            )
-        key = {topics[0]: key}
-    return {str(topic): parse_columns(one, "key") for topic, one in key.items()}
-
-
-def _plain(tables: Mapping[str, SourceTable]) -> dict[str, tuple[list[tuple[str, str]], list[str]]]:
-    """Tables as the reader of files takes them."""
-    return {
-        topic: ([(one.name, one.type) for one in table.columns], list(table.key))
-        for topic, table in tables.items()
-    }
-
-
-def tables_of(declared: object, topics: Sequence[str] | None) -> dict[str, SourceTable]:
-    """Declared tables by topic."""
-    if declared is None:
-        return {}
-    if isinstance(declared, Mapping):
-        return {str(topic): _table(one) for topic, one in declared.items()}
-    if topics is None or len(topics) != 1:
-        raise ConfigError(
-            "columns are declared for one table, and the feed may have several topics",
-            hint="Give a mapping: tables={'orders': '…', 'customers': '…'}.",
-        )
-    return {topics[0]: _table(declared)}
-
-
-def _table(declared: object) -> SourceTable:
-    if isinstance(declared, SourceTable):
-        return declared
-    if isinstance(declared, str) and _CREATE.match(declared):
-        return SourceTable.from_create_table(declared)
-    return SourceTable.of(declared)

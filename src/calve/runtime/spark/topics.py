@@ -24,6 +24,7 @@ def keep_topic(files: Files, name: str, version: int, table: SourceTable) -> Non
         "columns": [[column.name, column.type, column.required] for column in table.columns],
         "key": table.key,
         "guessed": table.guessed,
+        "before_key": table.before_key,
     }
     digest = hashlib.sha256(name.encode()).hexdigest()[:16]
     files.write_new(f"{_FOLDER}/{digest}-{version:06d}.json", json.dumps(body, sort_keys=True))
@@ -39,7 +40,7 @@ def read_topics(files: Files) -> dict[str, tuple[int, SourceTable]]:
             if body["version"] != _VERSION:
                 raise ValueError("of another version")
             columns = tuple(SourceColumn(*column) for column in body["columns"])
-            table = SourceTable(columns, tuple(body["key"]), tuple(body["guessed"]))
+            table = SourceTable(columns, tuple(body["key"]), tuple(body["guessed"]), body["before_key"])
             found[body["topic"]] = (int(name.removesuffix(".json").rpartition("-")[2]), table)
         except (KeyError, TypeError, ValueError) as error:
             raise Diverged(

@@ -48,6 +48,8 @@ class Heard:
     """All times that each partition said."""
     partitions: frozenset[str] | None = None
     """All that there are; `None`: as the configuration says."""
+    files_late: int = 0
+    """Files so far that appeared where the source had been read already."""
 
     def new(self, before: Mapping[str, int]) -> frozenset[int]:
         """The times that partitions said beyond what they had said before: to go back says nothing."""

@@ -171,7 +171,8 @@ def parse_tables(text: str) -> tuple[TopicPlan, ...]:
             {
                 topic: ([(str(name), str(kind)) for name, kind in table["columns"]], table.get("key", []))
                 for topic, table in said.items()
-            }
+            },
+            {topic: int(table.get("before_key", 0)) for topic, table in said.items()},
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ConfigError(

@@ -32,9 +32,11 @@ class KeyReader:
 
     def __init__(self, table: TopicPlan) -> None:
         self._table = table
-        named = {one.name: one for one in table.columns}
-        self._columns = [named[name] for name in table.key]
-        values = r"\s*,\s*".join(f"(?P<k{at}>{_VALUE[1:]}" for at in range(len(self._columns)))
+        by_name = {one.name: one for one in table.columns}
+        self._columns = [by_name[name] for name in table.key]
+        hidden = [f"(?:{_VALUE[1:]}"] * table.before_key
+        named = [f"(?P<k{at}>{_VALUE[1:]}" for at in range(len(self._columns))]
+        values = r"\s*,\s*".join([*hidden, *named])
         self._pattern = rf'[{{,]\s*"key"\s*:\s*\[\s*{values}\s*\]{_TAIL}'
         self._schema = pa.schema([(one.name, one.json) for one in self._columns])
 

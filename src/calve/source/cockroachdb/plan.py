@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 
 import pyarrow as pa
 
@@ -57,6 +58,8 @@ class TopicPlan:
     """The struct column that its rows stand in: `t0`, `t1`, …"""
     columns: tuple[Carrier, ...]
     key: tuple[str, ...]
+    before_key: int = 0
+    """Values that stand before those of the key."""
 
     @cached_property
     def arrow(self) -> pa.DataType:
@@ -78,7 +81,9 @@ Declared = tuple[Sequence[tuple[str, str]], Sequence[str]]
 """Columns (name, type) and the key."""
 
 
-def make_tables(declared: Mapping[str, Declared]) -> tuple[TopicPlan, ...]:
+def make_tables(
+    declared: Mapping[str, Declared], before_key: Mapping[str, int] = MappingProxyType({})
+) -> tuple[TopicPlan, ...]:
     """Declared topics. Their struct columns are numbered as topics sort."""
     found = []
     for at, (topic, (columns, key)) in enumerate(sorted(declared.items())):
@@ -89,7 +94,7 @@ def make_tables(declared: Mapping[str, Declared]) -> tuple[TopicPlan, ...]:
                     hint="Name columns of the table, in the order of its primary key.",
                 )
         carriers = tuple(carrier(name, kind) for name, kind in columns)
-        found.append(TopicPlan(topic, f"t{at}", carriers, tuple(key)))
+        found.append(TopicPlan(topic, f"t{at}", carriers, tuple(key), before_key.get(topic, 0)))
     return tuple(found)
 
 

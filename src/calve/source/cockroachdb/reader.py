@@ -49,8 +49,11 @@ def _rows(file: DataFile, plan: ReadPlan) -> Iterator[Rows]:
                 yield from ParquetReader(file, table).rows(stream)
                 return
             reader = LineReader(file.topic, table)
+            block = None
             for block in blocks(stream, plan.block_bytes, file.path):
                 yield from reader.rows(block)
+            if block is None:
+                raise OSError("it is empty, and a changefeed writes no file without a row")
     except (OSError, pa.ArrowException) as error:
         raise StoreError(
             f"the file {plan.location(file.path)} cannot be read to its end: {error}",

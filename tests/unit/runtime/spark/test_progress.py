@@ -45,8 +45,8 @@ FRONTIER = 1_799_999_990_000_000
 """In microseconds: ten seconds before the clock of the tests."""
 SOURCE = "column ts (timestamp)"
 FULL = SinkProgress(
-    "sales.orders", "sales.orders", "a query", 7, FRONTIER, SOURCE, 10_000, 2, 1, 1, 1_234, 5, 6, 7, 8, 3, 2,
-    4096, 99, 4, 1, {"write": 20.0, "total": 31.5},
+    "sales.orders", "sales.orders", "a query", 7, FRONTIER, SOURCE, 10_000, 2, 1, 1, 1_234, 5, 6, 7, 8, 9, 3,
+    2, 4096, 99, 4, 1, {"write": 20.0, "total": 31.5},
 )  # fmt: skip
 
 
@@ -118,7 +118,7 @@ def report(reporter: Reporter, clock: MovableClock, run: Any = None) -> None:
                 batches_closed=1,
                 rows_stashed=8,
             )
-        reporter.wrote(written)
+        reporter.wrote(written, files_late=9)
         batch = Batch(60, 120)
         committed = [ready(batch, FileKind.DATA, FileKind.DATA, FileKind.EQUALITY_DELETE)]
         manifest = Manifest(
@@ -149,6 +149,7 @@ def test_a_micro_batch_is_told_with_all_its_counts(reporter, listener, clock):
         rows_late=6,
         rows_quarantined=7,
         rows_stashed=8,
+        files_late=9,
         files=2,
         delete_files=1,
         bytes=3 * 2048,
@@ -310,7 +311,8 @@ def test_a_frontier_of_any_size_survives_the_log(frontier):
 def test_a_line_for_people_names_what_is_remarkable():
     assert str(FULL) == (
         "sales.orders: micro-batch 7 · 1,234 rows · 1 committed · frontier 2027-01-15 07:59:50"
-        " · 10.0 s behind · 8 waiting · 5 replayed · 6 late · 7 quarantined · 32 ms"
+        " · 10.0 s behind · 8 waiting · 5 replayed · 6 late · 7 quarantined"
+        " · 9 files came late · 32 ms"
     )
     assert str(SinkProgress("t", "t", micro_batch=0)) == "t: micro-batch 0 · 0 rows · 0 ms"
     numbers = SinkProgress("t", "t", micro_batch=0, frontier=12, source="column lsn (bigint)")

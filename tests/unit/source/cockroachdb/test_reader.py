@@ -196,6 +196,13 @@ def test_a_gzip_file_that_is_cut_off_is_refused_as_a_whole(tmp_path, cut):
     assert path in refused.value.message
 
 
+@pytest.mark.parametrize("end", ["", ".gz"])
+def test_a_file_without_a_row_is_refused(tmp_path, end):
+    put(tmp_path, Write(FILE + end, b""))
+    with pytest.raises(StoreError, match="it is empty"):
+        rows_of(FILE + end, plan(tmp_path))
+
+
 def test_a_file_that_is_gone_says_so(tmp_path):
     with pytest.raises(StoreError, match="cannot read"):
         rows_of(FILE, plan(tmp_path))
@@ -282,6 +289,14 @@ def test_the_key_of_a_delete_is_taken_apart(tmp_path, before):
         {"a": name, "b": -5, "c": UUID(uid).bytes, "v": None} for name in names
     ]
     assert {row["raw"] for row in rows} == {None}
+
+
+def test_what_stands_before_a_key_is_passed_over(tmp_path):
+    tables = make_tables({"my-topic": ([("id", "long"), ("v", "string")], ["id"])}, {"my-topic": 2})
+    text = json.dumps({"after": None, "key": ["eu-west", 5, 17], "updated": HLC})
+    put(tmp_path, Write(FILE, text.encode()))
+    (row,) = rows_of(FILE, ReadPlan(tmp_path.as_uri(), tables))
+    assert (row["change"], row["t0"], row["raw"]) == ("delete", {"id": 17, "v": None}, None)
 
 
 @pytest.mark.parametrize("key", [[["x"], 1, "u"], ["x", 1], [], None], ids=str)
