@@ -71,10 +71,11 @@ def warn_of_guesses(table: SourceTable, place: str) -> None:
         return
     guesses = ", ".join(f"{name} {table.column(name).type}" for name in table.guessed)
     _log.warning(
-        "%s: nobody declared these columns, and their types are guessed from values: %s. Declare them before "
-        "the table is created: it keeps the type of a column.",
+        "%s: nobody declared these columns, and their types are guessed from values: %s; the key: %s. "
+        "Declare them before the table is created: it keeps the type of a column.",
         place,
         guesses,
+        ", ".join(table.key) or "none",
     )
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import calve
+from calve import ConfigError
 from tests.support.dialects.cockroachdb import Cockroach, upper
 from tests.support.dialects.debezium import Postgres
 from tests.support.feeds import Change, Event, FeedFlow, Mark, Raw
@@ -168,6 +170,65 @@ def test_transactions_without_an_lsn_are_refused(flow) -> None:
     it.put(event(1, "a", 200, commit=100, number=1, topic=topic))
     it.put(Raw(json.dumps({"status": "END", "id": "gtid", "ts_ms": 1}), topic="shop.transaction"))
     assert "the end of 'gtid', which has no LSN" in it.refused()
+
+
+@pytest.mark.parametrize(
+    "changed, why",
+    [
+        ({"after": ...}, "there is no `after`, not even a null"),
+        ({"topic": "people"}, "the message is of another table"),
+        ({"key": [1, 2], "after": None}, "the key has more values, or fewer"),
+    ],
+    ids=["without after", "of another table", "a longer key"],
+)
+def test_what_is_no_change_of_its_table_is_refused(flow, changed: dict[str, Any], why: str) -> None:
+    it = flow(Cockroach(), {"orders": SMALL})
+    said = json.loads(it.dialect.change(Change(11, {"id": 1}, {"id": 1, "name": "a"}))[0][1]) | changed
+    it.put(Raw(json.dumps({name: value for name, value in said.items() if value is not ...})), Mark(20))
+    assert f"topic orders, partition orders/0, offset 1: {why}" in it.refused()
+
+
+def test_what_is_said_of_debezium_reaches_its_envelope(spark) -> None:
+    frame = spark.readStream.format("rate").load().selectExpr("cast(value as string) value")
+    said = {
+        "toast": "keep",
+        "truncates": "skip",
+        "infinity": "null",
+        "decimals": "string",
+        "times": "connect",
+    }
+    feed = calve.read_stream(spark).messages(frame, envelope="debezium", topic="orders", **said)
+    envelope = feed.envelope("orders")
+    assert (envelope.toast, envelope.truncates, envelope.infinity) == ("keep", "skip", "null")
+    assert (envelope.declared.decimals, envelope.declared.times) == ("string", "connect")
+    avro = {"envelope": "debezium-avro", "topic": "orders", "registry": "http://127.0.0.1:9"}
+    assert (
+        calve.read_stream(spark).messages(frame, **avro).envelope("orders").registry.url == avro["registry"]
+    )
+    for wrong, why in (
+        ({"envelope": "debezium-avro"}, "nothing says where its registry is"),
+        ({"envelope": "debezium", "registry": "http://127.0.0.1:9"}, "a registry is for messages in Avro"),
+        ({"envelope": "cockroachdb", "toast": "keep"}, "toast is a setting of Debezium's messages"),
+        ({"envelope": "debezium", "toasts": "keep"}, "there is no setting 'toasts'"),
+        ({"envelope": "debezium", "toast": "guess"}, "toast cannot be 'guess'"),
+    ):
+        with pytest.raises(ConfigError, match=why):
+            calve.read_stream(spark).messages(frame, topic="orders", **wrong)
+
+
+def test_two_topics_of_one_table_are_refused_before_anything_is_read(spark, flow) -> None:
+    it = flow(Cockroach(), {"a.orders": SMALL, "b.orders": SMALL})
+    with pytest.raises(ConfigError, match=r"the topics 'a\.orders' and 'b\.orders' would both be written to"):
+        it.start()
+
+
+def test_a_checkpoint_is_of_its_tables(flow) -> None:
+    it = flow(Cockroach(), {"orders": SMALL})
+    it.put(Change(10, {"id": 1}, {"id": 1, "name": "a"}), Mark(20))
+    it.run()
+    it.prefix += "_2"
+    it.put(Change(21, {"id": 2}, {"id": 2, "name": "b"}), Mark(30))
+    assert "that table would begin in the middle" in it.refused()
 
 
 def test_a_bad_message_without_an_offset_says_its_topic(flow) -> None:

@@ -39,9 +39,13 @@ _CRDB = "__crdb__"
 _TEXT = T.StringType()
 _DELETE = r'^\s*\{\s*("payload"\s*:\s*\{\s*)?"after"\s*:\s*null'
 """At the beginning, where a changefeed writes it: a value of JSON may hold the same words."""
-_UNREAD, _HAS_ROW, _HAS_TIME, _IS_MARK, _POSITIONS, _OTHER = (
-    RESERVED + name for name in ("unread", "has_row", "has_time", "is_mark", "positions", "other")
+_UNREAD, _HAS_ROW, _HAS_TIME, _IS_MARK, _IS_DELETE, _POSITIONS, _OTHER = (
+    RESERVED + name
+    for name in ("unread", "has_row", "has_time", "is_mark", "is_delete", "positions", "other")
 )
+_NULL_AFTER = r'[{,]\s*"after"\s*:\s*null\s*[,}]'
+_NO_AFTER = "there is no `after`, not even a null: others than the wrapped and enriched envelopes do not say "
+_NO_AFTER += "whether a row was deleted"
 _KEY_HINT = (
     "CREATE CHANGEFEED … WITH key_in_value, updated, resolved; on Kafka the message's key serves as well."
 )
@@ -85,7 +89,8 @@ class CockroachDB:
     payload: bool = False
     """Enriched with schemas: everything is below `payload`."""
     topic: str | None = None
-    """What messages call their table, where they say it (`topic_in_value`)."""
+    """What messages call their table, where they say it: wrapped and bare ones with `topic_in_value`,
+    enriched ones by `source.table_name`, which a topic's name ends with."""
 
     meaning = "hlc"
     timed = True
@@ -204,7 +209,7 @@ class _Said:
                     if envelope.payload
                     else message["resolved"]
                 )
-                self._named = F.lit(None).cast("string")
+                self._named = body["source"]["table_name"]
                 named = self._by_name()
                 self._keys = {
                     name: F.coalesce(body["key"][name], named[name], named["payload"][name])
@@ -240,7 +245,12 @@ class _Said:
         if self._positions is not None:
             found.append(F.when(~self._has_row, self._positions).alias(_POSITIONS))
         if self._topic is not None:
-            found.append((self._named != self._topic).alias(_OTHER))
+            is_mine = self._named == self._topic
+            if self._kind is Kind.ENRICHED:
+                is_mine = F.endswith(F.lit(self._topic), self._named)
+            found.append((~is_mine).alias(_OTHER))
+        if self._kind is not Kind.BARE:
+            found.append(F.when(~self._has_row, F.col("value").rlike(_NULL_AFTER)).alias(_IS_DELETE))
         return [*found, *(self._row[one.name].alias(self.name(one, "read")) for one in self._converted)]
 
     @property
@@ -261,11 +271,13 @@ class _Said:
             F.when(is_mark & F.col(MARK).isNull(), "the resolved time is no HLC"),
             F.when(~is_mark & ~F.col(_HAS_TIME), self._no_time),
             F.when(~is_mark & F.col(TIME).isNull(), "the time is no HLC"),
+            *([] if self._kind is Kind.BARE else [F.when(~is_mark & ~F.col(_IS_DELETE), _NO_AFTER)]),
             F.when(~is_mark & ~has_row, self._misread_key()),
             F.when(has_row, F.coalesce(*self._misread(), F.lit(None).cast("string"))),
         ]
         if self._topic is not None:
-            reasons.append(F.when(F.col(_OTHER), "the message is of another table"))
+            # Before what it lacks: another table has other columns.
+            reasons.insert(2, F.when(F.col(_OTHER), "the message is of another table"))
         return F.coalesce(*reasons)
 
     def _misread(self) -> list[Column]:

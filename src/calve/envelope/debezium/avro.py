@@ -281,6 +281,10 @@ class Decoder:
         found = pa.Array.from_buffers(
             pa.large_binary(), len(sizes), [None, offsets.buffers()[1], content.buffers()[1]]
         )
+        if pa.types.is_string(wanted) and not _is_text(found):
+            strange = pa.array([not _is_text(found[place : place + 1]) for place in range(len(found))])
+            cursor.at = pc.if_else(strange, pc.add(cursor.end, 1), cursor.at)
+            found = pc.if_else(strange, pa.scalar(b"", found.type), found)
         return _cast(found, wanted)
 
 
@@ -301,6 +305,15 @@ def parsed(
         told = pa.StructArray.from_arrays(arrays, fields=list(kind))
         found.append(told if len(told) == len(values) else told.take(_places(mine)))
     return found
+
+
+def _is_text(found: pa.Array) -> bool:
+    """Whether all of these bytes are UTF-8; one by one they are looked at where that is known to be wrong."""
+    try:
+        found.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _cast(found: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -45,7 +45,8 @@ class Placeholder:
         """Whether a value is the placeholder; `None` where it cannot be."""
         match field.kind:
             case "string":
-                return raw == self.word
+                # Where a column's type is a guess, bytes are taken for text.
+                return raw.isin(self.word, base64.b64encode(self.word.encode()).decode())
             case "bytes":
                 return raw == self._bytes
             case "array":

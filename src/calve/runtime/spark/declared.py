@@ -12,6 +12,7 @@ from typing import Any
 
 from calve.config.columns import SourceTable
 from calve.config.layout import parse_columns
+from calve.envelope.known import SETTINGS
 from calve.model.errors import ConfigError
 from calve.source.cockroachdb.plan import TopicPlan, make_tables
 
@@ -22,7 +23,8 @@ def settings_of(settings: Mapping[str, Any], topics: Sequence[str] | None) -> di
     known = {"other_columns", "job_id", "key", "transaction_topic", "transaction_tables"}
     if unknown := [name for name in settings if name not in known]:
         raise ConfigError(
-            f"there is no setting {unknown[0]!r} of a feed", hint=f"There are: {', '.join(sorted(known))}."
+            f"there is no setting {unknown[0]!r} of this feed",
+            hint=f"There are: {', '.join(sorted(known))}; of Debezium's messages {', '.join(SETTINGS)}.",
         )
     other = settings.get("other_columns", "refuse")
     if other not in ("refuse", "ignore"):

@@ -31,7 +31,7 @@ from calve.runtime.spark.pipeline import Part, Pipeline
 from calve.runtime.spark.process import own_marks, process
 from calve.runtime.spark.run import OffsetLog
 from calve.runtime.spark.states import States, keep_state, read_state
-from calve.runtime.spark.topics import carried, keep_topic, read_topics
+from calve.runtime.spark.topics import Kept, carried, check_selected, check_sink, keep_topic, read_topics
 from calve.runtime.spark.work import Heard
 
 _log = logging.getLogger("calve.feed")
@@ -61,6 +61,9 @@ class Feed:
     """A number that tells apart messages with other columns."""
     boundaries: Boundaries | None = None
     """What says how far the tables are, where that is a topic of its own."""
+    passes_over: bool = True
+    """What is not of these topics is gone once it was read: a topic that is named later begins in the middle.
+    Of Kafka it is not: a topic is read from its own beginning."""
     ignores_columns: bool = False
     """Columns of messages that were not declared are left out, because the user said so."""
     all_at_once: Callable[[], DataFrame] | None = None
@@ -168,20 +171,25 @@ class FeedRun:
         if self._topics is None:
             self._files = CheckpointFiles(messages.sparkSession, self._checkpoint)
             kept = read_topics(self._files)
-            self._topics = {
-                name: self._topic(name, _together(self._feed.tables.get(name), table), version, messages)
-                for name, (version, table) in kept.items()
-            }
+            if self._feed.passes_over:
+                check_selected(self._files, self._feed.topics)
+            topics = {}
+            for name, one in kept.items():
+                table = _together(self._feed.tables.get(name), one.table)
+                topics[name] = self._topic(name, table, one.version, messages)
+                check_sink(name, one, topics[name].pipeline.sink_id)
+            self._topics = topics
         return self._topics
 
     def _join(self, name: str, found: Sequence[Sample], messages: DataFrame, micro_batch: int) -> _Topic:
         """A topic that has no table yet."""
-        if micro_batch and not self._joins and name not in self._feed.tables:
+        declared = self._feed.tables.get(name)
+        said = declared is not None and not declared.guessed
+        if micro_batch and not self._joins and not said:
             raise Diverged(
                 f"the feed has a topic {name!r} that it did not have before, and new tables are not allowed",
                 hint="Allow them (new_tables=True), or name the topics that are to be written.",
             )
-        declared = self._feed.tables.get(name)
         table = self._feed.envelope(name).learn(found, declared)
         if declared is not None:
             table = self._allowed(name, declared, table)
@@ -224,7 +232,7 @@ class FeedRun:
 
     def _keep(self, topic: _Topic) -> None:
         assert self._files is not None
-        keep_topic(self._files, topic.name, topic.version, topic.table)
+        keep_topic(self._files, topic.name, Kept(topic.version, topic.table, topic.pipeline.sink_id))
 
 
 def _samples(messages: DataFrame, feed: Feed) -> dict[str, list[Sample]]:

@@ -97,11 +97,15 @@ class FeedWriter(StreamWriter):
         # What can be refused before the first message: the catalog, the options and the names that are known.
         lake = self._said.lake(_name(self._first_topic, names, pattern), session)
         catalog = open_catalog(lake.catalog)
+        taken: dict[str, str] = {}
+        for topic in {**self._feed.tables, **dict.fromkeys(self._feed.topics or ())}:
+            _take(taken, topic, _name(topic, names, pattern))
         for topic, table in self._feed.tables.items():
             changes = self._feed.envelope(topic).decode(self._feed.frame, table)
             self._config(topic, self._feed.envelope(topic), table, changes, names, pattern)
 
         def make(topic: str, envelope: Envelope, table: SourceTable, changes: DataFrame) -> Pipeline:
+            _take(taken, topic, _name(topic, names, pattern))
             config = self._config(topic, envelope, table, changes, names, pattern)
             pipeline = Pipeline(
                 config,
@@ -184,6 +188,18 @@ class FeedWriter(StreamWriter):
         incoming = arrow_schema(changes.schema)
         config = said.config(lake, self._checkpoint(session), incoming)
         return config.model_copy(update={"carried": carried(table)})
+
+
+def _take(taken: dict[str, str], topic: str, table: str) -> None:
+    """A table is of one topic."""
+    other = taken.setdefault(table, topic)
+    if other != topic:
+        raise ConfigError(
+            f"the topics {other!r} and {topic!r} would both be written to {table}",
+            hint="Use {topic} in the pattern, or name their tables: names={'"
+            + topic
+            + "': 'lake.sales.other'}.",
+        )
 
 
 def _name(topic: str, names: Mapping[str, str], pattern: str) -> str:

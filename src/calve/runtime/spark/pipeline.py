@@ -105,6 +105,10 @@ class Pipeline:
         self._run: Run | None = None
 
     @property
+    def sink_id(self) -> str:
+        return self._config.sink.sink_id
+
+    @property
     def reporter(self) -> Reporter:
         return self._reporter
 

@@ -21,7 +21,7 @@ from calve.envelope.cockroachdb import CockroachDB, CockroachFiles, file_message
 from calve.envelope.debezium import Debezium
 from calve.envelope.debezium.boundaries import Transactions
 from calve.envelope.debezium.observe import in_topic
-from calve.envelope.known import envelope_of
+from calve.envelope.known import SETTINGS, envelope_of
 from calve.envelope.subscription import MaterializeRows, subscription_messages
 from calve.model.errors import ConfigError
 from calve.runtime.spark.declared import option_of, plans_of, settings_of, tables_of
@@ -74,7 +74,8 @@ class StreamReader:
             **(options or {}),
         }
         frame = self._spark.readStream.format("kafka").options(**said).load()
-        return _feed(kafka_messages(frame), envelope, names, tables, kafka_partitions, settings)
+        feed = _feed(kafka_messages(frame), envelope, names, tables, kafka_partitions, settings)
+        return replace(feed, passes_over=False)
 
     def cockroachdb(
         self,
@@ -193,7 +194,7 @@ class StreamReader:
             topics = tuple(map(str, tables))  # all tables that there are: a transaction may have any of them
         names = map(str, range(partitions)) if isinstance(partitions, int) else partitions
         known = None if names is None else frozenset(names)
-        return _feed(frame, envelope, topics, tables, lambda *_: known, settings)
+        return _feed(frame, envelope, topics, tables, lambda *_: known, settings, topic_is_told=topic is None)
 
 
 def kafka_messages(frame: DataFrame) -> DataFrame:
@@ -223,22 +224,40 @@ def _feed(
     tables: object,
     partitions: Callable[[OffsetLog, Sequence[str]], frozenset[str] | None],
     settings: Mapping[str, Any],
+    *,
+    topic_is_told: bool = True,
 ) -> Feed:
-    one = envelope_of(envelope) if isinstance(envelope, str) else envelope
+    """`topic_is_told`: by the source itself, and not by whoever reads it."""
+    said = {name: value for name, value in settings.items() if name in SETTINGS}
+    if said and not isinstance(envelope, str):
+        raise ConfigError(
+            f"{next(iter(said))} is said beside an envelope that says it itself",
+            hint="Give the envelope by its name, or say it there.",
+        )
+    settings = {name: value for name, value in settings.items() if name not in said}
+    one = envelope_of(envelope, said) if isinstance(envelope, str) else envelope
     boundaries = None
     if (marks := settings.get("transaction_topic")) is not None:
         one, boundaries = _transactions(one, marks, topics, settings.get("transaction_tables") or {})
+    by_topic = _by_topic(one) if topic_is_told else None
     return Feed(
         frame=frame,
         boundaries=boundaries,
         version=one.version,
-        envelope=lambda _: one,
+        envelope=lambda topic: one if by_topic is None else by_topic(topic),
         tables=tables_of(tables, topics),
         topics=topics,
         partitions=partitions,
         tells=one.tells,
         **settings_of(settings, topics),
     )
+
+
+def _by_topic(envelope: Envelope) -> Callable[[str], Envelope] | None:
+    """Messages of CockroachDB may say of which table they are: of that of their topic, or of another."""
+    if not isinstance(envelope, CockroachDB) or envelope.topic is not None:
+        return None
+    return lambda topic: replace(envelope, topic=topic)
 
 
 def _transactions(

@@ -1,23 +1,41 @@
 """Topics: what a feed has learnt of the tables that it carries, kept beside the checkpoint.
 
 <checkpoint>/calve/topics/<digest of the name>-<version>.json    written once; the highest version counts
+<checkpoint>/calve/selected/<version>.json                       the topics that are named
+
+A checkpoint says how far the source was read, for these topics and into these tables: another table, or a
+topic that was passed over, would begin in the middle and claim to be the source.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from calve.config.columns import SourceColumn, SourceTable
 from calve.model.errors import Diverged
 from calve.runtime.spark.stash import Files
 
 _FOLDER = "calve/topics"
+_SELECTED = "calve/selected"
 _VERSION = 1
 
 
-def keep_topic(files: Files, name: str, version: int, table: SourceTable) -> None:
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is known of a topic."""
+
+    version: int
+    table: SourceTable
+    sink: str
+    """The id of the sink that it is written by."""
+
+
+def keep_topic(files: Files, name: str, kept: Kept) -> None:
     """Remember the columns of a topic, under the next version."""
+    version, table = kept.version, kept.table
     body = {
         "version": _VERSION,
         "topic": name,
@@ -25,14 +43,15 @@ def keep_topic(files: Files, name: str, version: int, table: SourceTable) -> Non
         "key": table.key,
         "guessed": table.guessed,
         "before_key": table.before_key,
+        "sink": kept.sink,
     }
     digest = hashlib.sha256(name.encode()).hexdigest()[:16]
     files.write_new(f"{_FOLDER}/{digest}-{version:06d}.json", json.dumps(body, sort_keys=True))
 
 
-def read_topics(files: Files) -> dict[str, tuple[int, SourceTable]]:
-    """All topics that are known, with the version of what is known of each."""
-    found: dict[str, tuple[int, SourceTable]] = {}
+def read_topics(files: Files) -> dict[str, Kept]:
+    """All topics that are known."""
+    found: dict[str, Kept] = {}
     for name in sorted(files.names(_FOLDER)):
         text = files.read(f"{_FOLDER}/{name}") or ""
         try:
@@ -41,13 +60,40 @@ def read_topics(files: Files) -> dict[str, tuple[int, SourceTable]]:
                 raise ValueError("of another version")
             columns = tuple(SourceColumn(*column) for column in body["columns"])
             table = SourceTable(columns, tuple(body["key"]), tuple(body["guessed"]), body["before_key"])
-            found[body["topic"]] = (int(name.removesuffix(".json").rpartition("-")[2]), table)
+            version = int(name.removesuffix(".json").rpartition("-")[2])
+            found[body["topic"]] = Kept(version, table, body["sink"])
         except (KeyError, TypeError, ValueError) as error:
             raise Diverged(
                 f"{_FOLDER}/{name} of the checkpoint cannot be read: {error!r}",
                 hint="A newer release wrote it, or the file was changed. Use that release, or restore it.",
             ) from error
     return found
+
+
+def check_selected(files: Files, topics: Sequence[str] | None) -> None:
+    """Refuse topics that were passed over so far; `None` are all that there are."""
+    names = sorted(files.names(_SELECTED))
+    before = json.loads(files.read(f"{_SELECTED}/{names[-1]}") or "null") if names else None
+    new = [] if before is None else ["others"] if topics is None else sorted(set(topics) - set(before))
+    if new:
+        raise Diverged(
+            f"so far the topics {', '.join(before or ())} were read, and {new[0]} was passed over: it "
+            "would begin in the middle",
+            hint="Read it by a feed of its own with a checkpoint of its own, or begin anew with all topics.",
+        )
+    now = None if topics is None else sorted(topics)
+    if not names or now != before:
+        files.write_new(f"{_SELECTED}/{len(names):06d}.json", json.dumps(now))
+
+
+def check_sink(name: str, kept: Kept, sink: str) -> None:
+    """Refuse a table that begins in the middle."""
+    if kept.sink != sink:
+        raise Diverged(
+            f"the checkpoint was begun to write topic {name!r} to {kept.sink}, and now it is {sink}: that "
+            "table would begin in the middle",
+            hint="Write to the same table, or begin with a new checkpoint.",
+        )
 
 
 def carried(table: SourceTable) -> tuple[tuple[str, str], ...]:

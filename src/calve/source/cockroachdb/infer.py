@@ -3,8 +3,8 @@
     the first files of the feed ──the first rows of each──▶ kinds of values ──▶ SourceTable, with a warning
 
 What a value tells is `config.infer`'s business. The key is known by its values: those columns that have them
-in every row, where that is one choice alone. Parquet files are not looked at: they do not say what the key
-is.
+in every row, where that is one choice alone, and there are several keys to tell by. Parquet files are not
+looked at: they do not say what the key is.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 FILES_MAX = 1000
 ROWS_MAX = 1000
+KEYS_MIN = 2
 
 
 def infer_tables(plan: ReadPlan) -> dict[str, SourceTable]:
@@ -66,6 +67,8 @@ def _table(rows: list[Mapping[str, Any]], file: DataFile) -> SourceTable:
 
 def _key(rows: list[Mapping[str, Any]]) -> list[str]:
     found: list[str] = []
+    if len({json.dumps(row.get("key")) for row in rows}) < KEYS_MIN:
+        return []
     for at in range(len(rows[0].get("key") or ())):
         fitting = [
             name

@@ -6,7 +6,7 @@ import pytest
 
 from calve.config.columns import SourceColumn, SourceTable
 from calve.model.errors import Diverged
-from calve.runtime.spark.topics import carried, keep_topic, read_topics
+from calve.runtime.spark.topics import Kept, carried, check_selected, check_sink, keep_topic, read_topics
 from tests.support.checkpoints import MemoryFiles
 
 ORDERS = SourceTable.of("id long primary key, u uuid, at time, l list<uuid>")
@@ -15,15 +15,35 @@ ORDERS = SourceTable.of("id long primary key, u uuid, at time, l list<uuid>")
 def test_the_last_version_of_each_topic_counts():
     files = MemoryFiles()
     wider = SourceTable((*ORDERS.columns, SourceColumn("extra", "long")), ORDERS.key, ("extra",))
-    keep_topic(files, "db.public.orders", 0, ORDERS)
-    keep_topic(files, "customers/../x", 0, ORDERS)
-    keep_topic(files, "db.public.orders", 1, wider)
-    assert read_topics(files) == {"db.public.orders": (1, wider), "customers/../x": (0, ORDERS)}
+    first, later = Kept(0, ORDERS, "sales.orders"), Kept(1, wider, "sales.orders")
+    keep_topic(files, "db.public.orders", first)
+    keep_topic(files, "customers/../x", first)
+    keep_topic(files, "db.public.orders", later)
+    assert read_topics(files) == {"db.public.orders": later, "customers/../x": first}
+
+
+def test_what_would_begin_in_the_middle_is_refused():
+    check_sink("orders", Kept(0, ORDERS, "sales.orders"), "sales.orders")
+    with pytest.raises(Diverged, match=r"write topic 'orders' to sales\.orders, and now it is other\.orders"):
+        check_sink("orders", Kept(0, ORDERS, "sales.orders"), "other.orders")
+    files = MemoryFiles()
+    check_selected(files, ["orders", "people"])
+    check_selected(files, ["people", "orders"])
+    check_selected(files, ["orders"])
+    with pytest.raises(Diverged, match="and people was passed over"):
+        check_selected(files, ["orders", "people"])
+    with pytest.raises(Diverged, match="and stock was passed over"):
+        check_selected(files, ["orders", "stock"])
+    with pytest.raises(Diverged, match="and others was passed over"):
+        check_selected(files, None)
+    everything = MemoryFiles()
+    check_selected(everything, None)
+    check_selected(everything, ["orders"])
 
 
 def test_a_file_that_was_changed_stops_the_feed():
     files = MemoryFiles()
-    keep_topic(files, "orders", 0, ORDERS)
+    keep_topic(files, "orders", Kept(0, ORDERS, "sales.orders"))
     (name,) = files.names("calve/topics")
     files.delete(f"calve/topics/{name}")
     files.write_new(f"calve/topics/{name}", '{"version": 99}')
