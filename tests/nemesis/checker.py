@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tests.nemesis.kinds import Kind
-from tests.nemesis.lakes import LOCATION, QUARANTINE, Lake, sink_id
+from tests.nemesis.lakes import LOCATION, QUARANTINE, TABLE, Lake, sink_id
 from tests.nemesis.source import Delivered, Row, difference, in_order
 
 
@@ -34,6 +34,8 @@ class Seen:
     snapshot_id: int
     frontier: int
     rows: list[Row]
+    columns: Mapping[str, bool]
+    """Those that are compared, and whether the table had them then; one that it had not is null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +57,12 @@ class Checker:
         delivered: Delivered,
         duck: Any,
         micro_batches: Callable[[], Sequence[Sequence[str]]],
+        table: str = TABLE,
     ) -> None:
         """`micro_batches`: the files of each of them, for kinds whose time is the micro-batch."""
         self._kind, self._lake, self._delivered, self._duck = kind, lake, delivered, duck
         self._micro_batches = micro_batches
+        self.table = table
         lake.open_to_duckdb(duck)
         self.seen: dict[int, Seen] = {}
         self.newest_ms = 0
@@ -71,13 +75,17 @@ class Checker:
         self._tag = Progress(0, 0, "")
 
     @property
+    def sink_id(self) -> str:
+        return sink_id(self._lake, self.table)
+
+    @property
     def commits(self) -> int:
         """Batches that are in the table."""
         return len(self._batches)
 
     def check(self) -> Progress:
         """Look at all that is new, and say where the sink stands."""
-        metadata = self._lake.metadata()
+        metadata = self._lake.metadata(self.table)
         if metadata is None:
             if self.seen:
                 raise Violation("the table is gone")
@@ -113,6 +121,20 @@ class Checker:
         for seen in self.seen.values():
             self._compare(seen)
 
+    def check_at(self, upper: int) -> None:
+        """Compare what the table shows as of a time, which may be the upper of another table's snapshot."""
+        seen = max(
+            (one for one in self.seen.values() if one.frontier <= upper),
+            key=lambda one: one.frontier,
+            default=Seen(0, 0, [], {}),
+        )
+        truth = self._truth(upper)
+        if seen.rows != truth:
+            raise Violation(
+                f"P1: {self.table} is at {seen.frontier} where another table is at {upper}, and is not the "
+                f"source then: {difference(seen.rows, truth)}"
+            )
+
     def expected_at_the_end(self) -> int:
         """The frontier behind which everything is, once the stream has ended."""
         if not self._kind.is_timed:
@@ -131,10 +153,13 @@ class Checker:
         if said is None and parent is not None and parent not in self.seen:
             raise Violation(f"snapshot {snapshot['snapshot-id']} of somebody else follows an unknown one")
         frontier = int(said) if said is not None else (0 if parent is None else self.seen[parent].frontier)
-        columns = ", ".join(f'"{name}"' for name in self._kind.columns)
+        schemas = {one["schema-id"]: one["fields"] for one in metadata["schemas"]}
+        names = {field["name"] for field in schemas[snapshot["schema-id"]]}
+        known = {name: name in names for name in self._delivered.columns}
+        columns = ", ".join(f'"{name}"' if there else "NULL" for name, there in known.items())
         scan = f"iceberg_scan('{metadata[LOCATION]}', snapshot_from_id = {snapshot['snapshot-id']}::UBIGINT)"
         rows = in_order(self._duck.execute(f"SELECT {columns} FROM {scan}").fetchall())
-        seen = Seen(snapshot["snapshot-id"], frontier, rows)
+        seen = Seen(snapshot["snapshot-id"], frontier, rows, known)
         self._compare(seen)
         self.seen[seen.snapshot_id] = seen
 
@@ -142,8 +167,8 @@ class Checker:
         truth = self._truth(seen.frontier)
         if seen.rows != truth:
             raise Violation(
-                f"P1: snapshot {seen.snapshot_id} with frontier {seen.frontier} differs from the source: "
-                + difference(seen.rows, truth)
+                f"P1: snapshot {seen.snapshot_id} of {self.table} with frontier {seen.frontier} differs from "
+                "the source: " + difference(seen.rows, truth)
             )
 
     def _truth(self, frontier: int) -> list[Row]:
@@ -206,11 +231,13 @@ class Checker:
             )
         if summary["calve.batch-id"] in self._batches:
             raise Violation(f"P3: the batch [{lower}, {upper}) is in the table twice")
+        if not self._delivered.may_end_at(upper):
+            raise Violation(f"the batch [{lower}, {upper}) ends where the source was never resolved")
         self._batches.add(summary["calve.batch-id"])
         self._frontier = upper
 
     def _check_progress(self, metadata: dict[str, Any]) -> None:
-        tag = metadata.get("refs", {}).get(f"calve-{sink_id(self._lake)}")
+        tag = metadata.get("refs", {}).get(f"calve-{self.sink_id}")
         if tag is None:
             if self._tag.generation:
                 raise Violation("P6: the sink's tag is gone")

@@ -17,7 +17,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,9 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+KAFKA = "kafka"
+_FEED_FILES = 15
+"""A round of a changefeed is about ten files."""
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
@@ -47,16 +50,20 @@ class Job:
     """What a driver does."""
 
     kind: str
+    """Of the table, or KAFKA."""
     source: str
+    """A folder, or the address of a broker."""
     checkpoint: str
     catalog: str
     words: dict[str, str]
     """What the catalog is told of."""
     table: str
-    files_max: int
+    files_max: int = 1
     """Files that a micro-batch takes at most."""
     replaces: str | None = None
     """The id of a lost checkpoint that this one goes on for."""
+    kafka: dict[str, Any] = field(default_factory=dict)
+    """How topics of a broker are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +139,7 @@ def run(spark: Any, job: Job, folder: Path, events: Events) -> None:
     """One query, until it ends."""
     steps = Steps(folder, before_act=lambda name: events("trapped", step=name))
     install_in_driver(steps)
-    failed = _tell_errors(events)
+    failed = _tell_errors()
     watch_logs(steps, Path(job.checkpoint))
     try:
         query = _start(spark, job, events)
@@ -163,6 +170,7 @@ def _start(spark: Any, job: Job, events: Events) -> Any:
         def on_progress(self, progress: Any) -> None:
             events(
                 "micro-batch",
+                sink=progress.sink_id,
                 number=progress.micro_batch,
                 frontier=progress.frontier,
                 committed=progress.batches_committed,
@@ -171,10 +179,10 @@ def _start(spark: Any, job: Job, events: Events) -> Any:
                 replayed=progress.rows_replayed,
             )
 
-    kind = KINDS[job.kind]
-    frame = spark.readStream.schema(SPARK_SCHEMA).option("maxFilesPerTrigger", job.files_max)
+    kind = KINDS.get(job.kind)
+    is_feed = kind is None or kind.is_feed
     writer = (
-        written(calve.write_stream(columns_of(kind, frame.parquet(job.source))), kind)
+        (_feed(spark, job) if is_feed else _stream(spark, job))
         .catalog(job.catalog, **job.words)
         .option("checkpointLocation", job.checkpoint)
         .trigger(processingTime="0 seconds")
@@ -182,7 +190,27 @@ def _start(spark: Any, job: Job, events: Events) -> Any:
     )
     if job.replaces is not None:
         writer = writer.replaces_checkpoint(job.replaces)
-    return writer.to_table(f"{job.catalog}.{job.table}")
+    to = writer.to_tables if is_feed else writer.to_table
+    return to(f"{job.catalog}.{job.table}")
+
+
+def _stream(spark: Any, job: Job) -> Any:
+    import calve
+
+    kind = KINDS[job.kind]
+    frame = spark.readStream.schema(SPARK_SCHEMA).option("maxFilesPerTrigger", job.files_max)
+    return written(calve.write_stream(columns_of(kind, frame.parquet(job.source))), kind)
+
+
+def _feed(spark: Any, job: Job) -> Any:
+    import calve
+    from tests.nemesis.changefeeds import declared
+
+    if job.kind == KAFKA:
+        return calve.write_stream(calve.read_stream(spark).kafka(job.source, **job.kafka))
+    options = {"files_max": str(_FEED_FILES * job.files_max)}
+    feed = calve.read_stream(spark).cockroachdb(job.source, tables=declared(), options=options)
+    return calve.write_stream(feed).schema_evolution()
 
 
 def columns_of(kind: Kind, frame: Any) -> Any:
@@ -219,21 +247,27 @@ def written(writer: Any, kind: Kind) -> Any:
     return writer.partitioned_by(*kind.partitioned_by) if kind.partitioned_by else writer
 
 
-def _tell_errors(events: Events) -> list[str]:
+def _tell_errors() -> list[str]:
     """Note the class of what a micro-batch fails with: Spark passes on its text alone."""
+    from calve.runtime.spark.feed import FeedRun
     from calve.runtime.spark.pipeline import Pipeline
 
     failed: list[str] = []
-    call = Pipeline.__call__
 
-    def noted(self: Pipeline, frame: Any, micro_batch: int) -> None:
-        try:
-            call(self, frame, micro_batch)
-        except BaseException as error:
-            failed[:] = [type(error).__name__, str(error)]
-            raise
+    def note(owner: Any) -> None:
+        call = owner.__call__
 
-    Pipeline.__call__ = noted  # type: ignore[method-assign]
+        def noted(self: Any, frame: Any, micro_batch: int) -> None:
+            try:
+                call(self, frame, micro_batch)
+            except BaseException as error:
+                failed[:] = [type(error).__name__, str(error)]
+                raise
+
+        owner.__call__ = noted
+
+    note(Pipeline)
+    note(FeedRun)
     return failed
 
 

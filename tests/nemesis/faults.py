@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.nemesis.checker import Violation
+from tests.nemesis.kinds import Kind
 from tests.nemesis.lakes import Lake
 from tests.nemesis.others import Others
 from tests.nemesis.processes import Driver
@@ -21,6 +22,8 @@ from tests.nemesis.steps import (
     KILL_WORKER,
     LOGS,
     LOGS_OF_THE_SOURCE,
+    RESOLVED_FILE,
+    SOURCE_FILE,
     STOP,
     TASK,
     Trap,
@@ -65,11 +68,24 @@ DRIVER_STEPS: tuple[str, ...] = (
 )
 STEPS = (*DRIVER_STEPS, *TASK_STEPS)
 """Every named step. Not every kind of table takes all of them, nor every lake."""
+FEED_STEPS = (
+    *_twice(["topic: write", "topic: name"]),
+    *_twice([f"{TASK}: {SOURCE_FILE}", f"{TASK}: {RESOLVED_FILE}"]),
+)
+"""Steps that only a feed takes."""
 
 
 def steps_on(lake: Lake | type[Lake], steps: Sequence[str] = STEPS) -> tuple[str, ...]:
     """Those of these steps that a driver can take on a lake."""
     return tuple(step for step in steps if not step.startswith(lake.absent_steps))
+
+
+def steps_of(kind: Kind, steps: Sequence[str]) -> tuple[str, ...]:
+    """Those of these steps that a kind of table takes, and those that it takes besides."""
+    if not kind.is_feed:
+        return tuple(steps)
+    # A source in Python has no log: its offsets say everything.
+    return (*(step for step in steps if step not in LOGS_OF_THE_SOURCE.values()), *FEED_STEPS)
 
 
 Fault = Callable[[Round], None]
@@ -303,7 +319,7 @@ def others_at_work(others: Others) -> Fault:
 def _least_killed_at(round: Round) -> str:
     """A step at which the fewest drivers were killed so far."""
     kills, missed = round.tally.kills, round.tally.missed
-    gone = _AT_THE_FIRST_START if round.checker.seen else ()
+    gone = _AT_THE_FIRST_START if round.snapshots else ()
     steps = [step for step in round.steps if (round.kind.name, step) not in missed and step not in gone]
     fewest = min(kills[step] for step in steps)
     return round.random.choice([step for step in steps if kills[step] == fewest])

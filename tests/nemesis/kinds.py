@@ -18,11 +18,16 @@ class Kind:
     name: str
     mode: str
     frontier: str
-    """none · maximum · mark · watermark"""
+    """none · maximum · mark · watermark · resolved"""
     interval: int | None = None
     partitioned_by: tuple[str, ...] = ()
     quarantine: bool = False
     """Some rows do not fit, and go to the table beside."""
+
+    @property
+    def is_feed(self) -> bool:
+        """Whether it is a changefeed of several tables (changefeeds.py)."""
+        return self.frontier == "resolved"
 
     @property
     def is_timed(self) -> bool:
@@ -51,5 +56,6 @@ _ALL = (
     Kind("append-numbered", "append", "none", partitioned_by=("region",)),
     Kind("upsert-watermark", "upsert", "watermark"),
     Kind("upsert-quarantine", "upsert", "maximum", quarantine=True),
+    Kind("changefeed", "upsert", "resolved"),
 )
 KINDS = {kind.name: kind for kind in _ALL}

@@ -43,6 +43,8 @@ class Lake(Protocol):
 
     absent_steps: ClassVar[tuple[str, ...]]
     """Steps that a driver does not take on this lake, by how their names begin."""
+    together: ClassVar[bool]
+    """Whether its catalog commits to several tables at once."""
 
     @property
     def namespace(self) -> str: ...
@@ -70,8 +72,8 @@ Lakes = Callable[[Path, str], Lake]
 """A new lake for a round, from its folder and its name."""
 
 
-def sink_id(lake: Lake) -> str:
-    return f"{lake.namespace}.{TABLE}"
+def sink_id(lake: Lake, table: str = TABLE) -> str:
+    return f"{lake.namespace}.{table}"
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class LocalLake:
     folder: Path
     namespace: str = "ns"
     absent_steps: ClassVar[tuple[str, ...]] = ("REST: ",)
+    together: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True)
@@ -135,6 +138,7 @@ class RestLake:
     server: SeaweedFS
     name: str
     absent_steps: ClassVar[tuple[str, ...]] = ("SQL: ", "metadata.json: ")  # the server writes it
+    together: ClassVar[bool] = True
     namespace: str = field(init=False)
 
     def __post_init__(self) -> None:

@@ -41,6 +41,8 @@ class Plan:
     """After so many kills it is enough, whatever time is left."""
     only: tuple[str, ...] = ()
     """The names of faults, where not all of them are wanted."""
+    steps: tuple[str, ...] = ()
+    """Where drivers may be killed, where not all steps are wanted."""
     verbose: bool = False
     """Tell every fault when it happens."""
 
@@ -85,7 +87,7 @@ class Nemesis:
         with self._pool(folder / "drivers") as pool:
             round = Round(seed, kind, folder, pool, self._duck, self.tally, self._lakes)
             steps = faults.STEPS if self._cluster is None else faults.DRIVER_STEPS
-            round.steps = faults.steps_on(round.lake, steps)
+            round.steps = self.plan.steps or faults.steps_of(kind, faults.steps_on(round.lake, steps))
             if self.plan.verbose:
                 round.listen = self._say
             pool.prepare()
@@ -101,8 +103,8 @@ class Nemesis:
                 self._steps |= pool.steps()
                 self.drivers += pool.pids()
         self._say(
-            f"seed {seed}, {kind.name}: {self.tally.killed - killed} kills, {round.checker.commits} batches, "
-            f"{len(round.checker.seen)} snapshots, {time.monotonic() - began:.0f} s, no violation"
+            f"seed {seed}, {kind.name}: {self.tally.killed - killed} kills, {round.commits} batches, "
+            f"{round.snapshots} snapshots, {time.monotonic() - began:.0f} s, no violation"
         )
 
     def make_archive(self) -> None:
@@ -171,11 +173,12 @@ class Nemesis:
         return fault
 
     def _compare_engines(self, round: Round) -> None:
-        """The last snapshot, read by a second engine."""
-        last = max(round.checker.seen.values(), key=lambda seen: seen.frontier)
-        rows = in_order(self._others.read(round, last.snapshot_id))
-        if rows != last.rows:
-            raise Violation(f"engines differ on {last.snapshot_id}: {difference(rows, last.rows)}")
+        """The last snapshot of each table, read by a second engine."""
+        for checker in round.checkers:
+            last = max(checker.seen.values(), key=lambda seen: seen.frontier)
+            rows = in_order(self._others.read(round, checker, last))
+            if rows != last.rows:
+                raise Violation(f"engines differ on {last.snapshot_id}: {difference(rows, last.rows)}")
 
     def _told(self, round: Round, violation: Violation) -> str:
         return (

@@ -105,7 +105,8 @@ class Driver:
     @property
     def micro_batches(self) -> int:
         self._take_all()
-        return sum(event["event"] == "micro-batch" for event in self.events)
+        # A feed says it once for each of its tables.
+        return len({event["number"] for event in self.events if event["event"] == "micro-batch"})
 
     def begin(self, job: Job) -> None:
         """Give it its job, once it is ready."""

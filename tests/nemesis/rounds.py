@@ -12,12 +12,13 @@ from random import Random
 from typing import Any
 
 from tests.nemesis import spark_logs
+from tests.nemesis.changefeeds import Bucket
 from tests.nemesis.checker import Checker, Progress, Violation
 from tests.nemesis.driver import Job
 from tests.nemesis.kinds import Kind
-from tests.nemesis.lakes import Lakes, local_lake, sink_id
+from tests.nemesis.lakes import TABLE, Lakes, local_lake, sink_id
 from tests.nemesis.processes import PATIENCE_S, Driver, Patience, Pool
-from tests.nemesis.source import Delivered, Source
+from tests.nemesis.source import Stream
 
 _BACKLOG_FILES = 4
 _ROUNDS = itertools.count()
@@ -45,7 +46,7 @@ class Tally:
 
 
 class Round:
-    """One table under attack."""
+    """One stream under attack, and its table; a feed has several."""
 
     def __init__(
         self,
@@ -64,12 +65,12 @@ class Round:
         """Its name: an engine that sees the tables of several rounds tells them apart by it."""
         folder.mkdir(parents=True, exist_ok=True)
         self.lake = lakes(folder, self.catalog)
-        self._source = Source(seed, kind)
-        self.delivered = Delivered(kind, folder / "source")
+        self.stream = (Bucket if kind.is_feed else Stream)(seed, kind, folder / "source")
         self.checkpoint = folder / "checkpoint-0"
-        self.checker = Checker(
-            kind, self.lake, self.delivered, duck, lambda: spark_logs.micro_batches(self.checkpoint)
-        )
+        self.checkers = [
+            Checker(kind, self.lake, truth, duck, lambda: spark_logs.micro_batches(self.checkpoint), table)
+            for table, truth in self.stream.tables.items()
+        ]
         self.replaces: str | None = None
         self.checkpoint_id: str | None = None
         self.steps: Sequence[str] = ()
@@ -83,13 +84,9 @@ class Round:
 
     # ---------------------------------------------------------------- the stream
 
-    def deliver(self, files: int = 1) -> None:
-        for _ in range(files):
-            self.delivered.add(self._source.next_file())
-
-    def deliver_rest(self) -> None:
-        for file in self._source.rest():
-            self.delivered.add(file)
+    def deliver(self, times: int = 1) -> None:
+        for _ in range(times):
+            self.stream.deliver()
 
     # ---------------------------------------------------------------- drivers
 
@@ -103,11 +100,11 @@ class Round:
         driver.begin(
             Job(
                 kind=self.kind.name,
-                source=str(self.delivered.folder),
+                source=str(self.stream.folder),
                 checkpoint=str(checkpoint or self.checkpoint),
                 catalog=self.catalog,
                 words=self.lake.words,
-                table=sink_id(self.lake),
+                table=sink_id(self.lake, "{table}" if self.kind.is_feed else TABLE),
                 files_max=self.random.choice((1, 1, 2, 3)),
                 replaces=replaces or (self.replaces if checkpoint is None else None),
             )
@@ -170,11 +167,28 @@ class Round:
     # ---------------------------------------------------------------- the table
 
     def check(self) -> Progress:
-        """Look at every new snapshot."""
-        known = len(self.checker.seen)
-        progress = self.checker.check()
-        self.tally.snapshots += len(self.checker.seen) - known
+        """Look at every new snapshot; where the sink stands that is behind all others."""
+        known = self.snapshots
+        progress = min((checker.check() for checker in self.checkers), key=lambda one: one.frontier)
+        self.tally.snapshots += self.snapshots - known
+        if self.lake.together and self.driver is None:
+            self._check_in_step()
         return progress
+
+    @property
+    def snapshots(self) -> int:
+        return sum(len(checker.seen) for checker in self.checkers)
+
+    @property
+    def commits(self) -> int:
+        """Batches that are in the tables."""
+        return sum(checker.commits for checker in self.checkers)
+
+    def _check_in_step(self) -> None:
+        """What one table shows as of a time, all of them show."""
+        for upper in {seen.frontier for checker in self.checkers for seen in checker.seen.values()}:
+            for checker in self.checkers:
+                checker.check_at(upper)
 
     def new_checkpoint(self) -> Path:
         """The place of a checkpoint that nobody had."""
@@ -189,27 +203,31 @@ class Round:
     def finish(self) -> None:
         """Let the stream end, and everything be in the table: whatever happened, it goes on (case 11)."""
         driver = self.running()
-        self.deliver_rest()
+        self.stream.deliver_rest()
         reached = driver.wait_until(lambda: self._is_done(driver))
         if not reached:
             raise Violation(f"the stream ended, and the table has not all of it: {driver.report()}")
         driver.stop_query()
         driver.wait_until(lambda: driver.ended is not None)
         self.lost(driver)
-        progress = self.check()
-        self.checker.check_again()
-        if self.kind.quarantine:
-            self.checker.check_quarantine(complete=True)
-        end = self.checker.expected_at_the_end()
-        if progress.frontier < end:
-            raise Violation(f"the table ends at {progress.frontier}, and the stream at {end}")
-        self.note(f"all of it is in the table: {self.checker.commits} batches")
+        self.check()
+        for checker in self.checkers:
+            checker.check_again()
+            if self.kind.quarantine:
+                checker.check_quarantine(complete=True)
+            at, end = checker.check().frontier, checker.expected_at_the_end()
+            if at < end:
+                raise Violation(f"the table {checker.table} ends at {at}, and the stream at {end}")
+        self._check_in_step()
+        self.note(f"all of it is in the table: {self.commits} batches")
 
     def _is_done(self, driver: Driver) -> bool:
-        last = next((event for event in reversed(driver.events) if event["event"] == "micro-batch"), None)
-        if last is None:
-            return False
-        end = self.checker.expected_at_the_end()
-        if self.kind.is_timed:
-            return bool(last["frontier"] >= end)
-        return self.checker.all_taken() and last["number"] + 1 >= end
+        last = {event["sink"]: event for event in driver.events if event["event"] == "micro-batch"}
+        for checker in self.checkers:
+            if (said := last.get(checker.sink_id)) is None:
+                return False
+            end = checker.expected_at_the_end()
+            at = said["frontier"] if self.kind.is_timed else said["number"] + 1
+            if at < end or not (self.kind.is_timed or checker.all_taken()):
+                return False
+        return True

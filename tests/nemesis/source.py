@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.nemesis.kinds import Kind
+from tests.nemesis.lakes import TABLE
 
 Row = tuple[Any, ...]
 
@@ -201,6 +202,15 @@ class Delivered:
         hidden.rename(self.folder / name)
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the table that are compared."""
+        return self.kind.columns
+
+    def may_end_at(self, upper: int) -> bool:
+        """Whether a batch may end at a time."""
+        return upper > 0
+
+    @property
     def beyond(self) -> int:
         """A time after that of every change; the ones that only close batches do not count."""
         return max((change.at for change in self._changes() if change.id >= 0), default=-1) + 1
@@ -250,6 +260,25 @@ class Delivered:
 
     def _changes(self) -> Iterable[Change]:
         return (change for file in self.files.values() for change in file.changes)
+
+
+class Stream:
+    """A source, and what it has delivered."""
+
+    def __init__(self, seed: int, kind: Kind, folder: Path) -> None:
+        self._source, self._delivered = Source(seed, kind), Delivered(kind, folder)
+        self.folder = folder
+        self.tables: Mapping[str, Delivered] = {TABLE: self._delivered}
+        """What each table must show."""
+
+    def deliver(self) -> None:
+        """One more file."""
+        self._delivered.add(self._source.next_file())
+
+    def deliver_rest(self) -> None:
+        """All that is under way, and the end."""
+        for file in self._source.rest():
+            self._delivered.add(file)
 
 
 def in_order(rows: Iterable[Row]) -> list[Row]:

@@ -30,6 +30,7 @@ TASK = "task"
 LOGS = {"offsets": "Spark's offsets: written", "commits": "Spark's commits: written"}
 """Steps of Spark itself, seen from its logs."""
 LOGS_OF_THE_SOURCE = {"sources/0": "Spark's source log: written"}
+SOURCE_FILE, RESOLVED_FILE = "source file", "resolved file"
 COMMIT_SENT = "REST: commit sent"
 """The request is on its way, and its answer was not read (case 4)."""
 
@@ -142,13 +143,15 @@ def install_in_driver(steps: Steps) -> None:
     import calve.runtime.spark.run as run
     import calve.runtime.spark.target as target
     from calve.runtime.coordinator import Coordinator
+    from calve.runtime.spark.feed import FeedRun
     from calve.runtime.spark.files import CheckpointFiles
     from calve.runtime.spark.pipeline import Pipeline
 
     _install_table(steps)
     steps.around(Coordinator, "claim", "claim")
     steps.around(Coordinator, "commit", "commit")
-    steps.around(Pipeline, "__call__", "micro-batch")
+    for whole in (Pipeline, FeedRun):
+        steps.around(whole, "__call__", "micro-batch")
     steps.around(process, "_published", "publishing")
     steps.around(run, "Stash", "stash: read")
     steps.around(target, "create_table", "table: create")
@@ -189,6 +192,21 @@ def install_store(steps: Steps, where: str) -> None:
 
     for kind in (local._Durable, objects._Parts):
         _wrap_file(steps, where, kind)
+
+
+def install_source(steps: Steps, where: str) -> None:
+    """Wrap the files of a changefeed that a process reads."""
+    from calve.source.cockroachdb import reader
+
+    rows: Any = getattr(reader, "_rows")  # noqa: B009 - no export, and read_file looks it up there
+
+    def rows_with_steps(*arguments: Any) -> Iterator[Any]:
+        steps(f"{where}{SOURCE_FILE}: about to")
+        yield from rows(*arguments)
+        steps(f"{where}{SOURCE_FILE}: done")
+
+    setattr(reader, "_rows", rows_with_steps)  # noqa: B010
+    steps.around(reader, "_mark", f"{where}{RESOLVED_FILE}")
 
 
 def _wrap_file(steps: Steps, where: str, kind: Any) -> None:
@@ -253,5 +271,5 @@ def warehouse_kind(location: str | Path) -> str:
 
 def checkpoint_kind(name: str) -> str:
     """What a file beside the checkpoint is, by its place."""
-    kinds = {"stash": "stash manifest", "outbox": "outbox", "segments": "segment"}
+    kinds = {"stash": "stash manifest", "outbox": "outbox", "segments": "segment", "topics": "topic"}
     return next((kind for folder, kind in kinds.items() if name.startswith(f"calve/{folder}/")), "other file")

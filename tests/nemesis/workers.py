@@ -17,10 +17,11 @@ FOLDER = "NEMESIS_FOLDER"
 def install() -> None:
     """Wrap the seams of this process and of all that it forks."""
     import calve.writer.task as task
-    from tests.nemesis.steps import TASK, Steps, install_store
+    from tests.nemesis.steps import TASK, Steps, install_source, install_store
 
     steps = Steps(Path(os.environ[FOLDER]))
     install_store(steps, f"{TASK}: ")
+    install_source(steps, f"{TASK}: ")
     steps.around(task.Task, "run", TASK)
 
 
