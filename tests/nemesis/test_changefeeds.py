@@ -39,6 +39,7 @@ def duck() -> Iterator[Any]:
 def test_a_feed_whose_driver_is_killed_shows_every_table_as_the_source_was(
     spark: Any, duck: Any, tmp_path: Path
 ) -> None:
+    """Case 4, between the commits of two tables, cases 44, 45, 47 and 70."""
     plan = Plan(
         SEED,
         seconds=200,
