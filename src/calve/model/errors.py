@@ -26,6 +26,7 @@ CalveError
 ├── PremiseBroken          what a batch took for granted changed: write the batch again
 ├── CatalogError           the catalog refused or is out of reach; nothing was committed
 │   └── AccessDenied       … for want of a right
+├── BrokerError            the broker is out of reach, or has no such topic; nothing was written
 ├── RegistryError          the schema registry refused or is out of reach; nothing was written
 ├── CommitConflict         certainly not committed, after all attempts
 ├── CommitUnknown          may have been committed: commit the same epoch again to find out
@@ -162,6 +163,10 @@ class CatalogError(CalveError):
 
 class AccessDenied(CatalogError):
     """The catalog or the store denies a right that the sink needs."""
+
+
+class BrokerError(CalveError):
+    """The broker is out of reach, or has not what is to be read. Nothing was written."""
 
 
 class RegistryError(CalveError):

@@ -31,7 +31,15 @@ from calve.runtime.spark.pipeline import Part, Pipeline
 from calve.runtime.spark.process import own_marks, process
 from calve.runtime.spark.run import OffsetLog
 from calve.runtime.spark.states import States, keep_state, read_state
-from calve.runtime.spark.topics import Kept, carried, check_selected, check_sink, keep_topic, read_topics
+from calve.runtime.spark.topics import (
+    Kept,
+    carried,
+    check_selected,
+    check_sink,
+    keep_id,
+    keep_topic,
+    read_topics,
+)
 from calve.runtime.spark.work import Heard
 
 _log = logging.getLogger("calve.feed")
@@ -71,6 +79,8 @@ class Feed:
     what there is, and a limit of a micro-batch would be the limit of the run."""
     job_id: str | None = None
     """Of a changefeed, for the summaries of snapshots."""
+    ids: Callable[[], Mapping[str, str]] = dict
+    """What tells a topic from another one that came into its place, where the source knows that."""
 
     def __repr__(self) -> str:
         return f"<a feed of {'all topics' if self.topics is None else ', '.join(self.topics)}>"
@@ -103,6 +113,7 @@ class FeedRun:
         self._joins = joins
         self._topics: dict[str, _Topic] | None = None
         self._files: CheckpointFiles | None = None
+        self._ids: dict[str, str] = {}
 
     @property
     def pipelines(self) -> list[Pipeline]:
@@ -112,6 +123,7 @@ class FeedRun:
         """One micro-batch, into all tables or none."""
         messages = frame.persist(StorageLevel.MEMORY_AND_DISK)
         try:
+            self._check_ids(messages)
             topics = self._known(messages)
             samples = _samples(messages, self._feed)
             for name, found in sorted(samples.items()):
@@ -166,10 +178,18 @@ class FeedRun:
 
     # ---------------------------------------------------------------- topics
 
+    def _check_ids(self, messages: DataFrame) -> None:
+        """In every micro-batch: a topic may be made anew between two of them."""
+        self._files = self._files or CheckpointFiles(messages.sparkSession, self._checkpoint)
+        for name, number in self._feed.ids().items():
+            if self._ids.get(name) != number:
+                keep_id(self._files, name, number)
+                self._ids[name] = number
+
     def _known(self, messages: DataFrame) -> dict[str, _Topic]:
         """The topics that have tables, as this run and those before it found them."""
         if self._topics is None:
-            self._files = CheckpointFiles(messages.sparkSession, self._checkpoint)
+            assert self._files is not None
             kept = read_topics(self._files)
             if self._feed.passes_over:
                 check_selected(self._files, self._feed.topics)

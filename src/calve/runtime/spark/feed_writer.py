@@ -94,7 +94,8 @@ class FeedWriter(StreamWriter):
         assert checkpoint is not None
         self._said.take_url(pattern)
         self._check_said()
-        # What can be refused before the first message: the catalog, the options and the names that are known.
+        # What can be refused before the first message: topics, the catalog, options, names that are known.
+        self._feed.ids()
         lake = self._said.lake(_name(self._first_topic, names, pattern), session)
         catalog = open_catalog(lake.catalog)
         taken: dict[str, str] = {}

@@ -1,6 +1,7 @@
 """Topics: what a feed has learnt of the tables that it carries, kept beside the checkpoint.
 
 <checkpoint>/calve/topics/<digest of the name>-<version>.json    written once; the highest version counts
+<checkpoint>/calve/topic-ids/<digest of the name>.json           which topic of the name it was, where known
 <checkpoint>/calve/selected/<version>.json                       the topics that are named
 
 A checkpoint says how far the source was read, for these topics and into these tables: another table, or a
@@ -15,10 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from calve.config.columns import SourceColumn, SourceTable
-from calve.model.errors import Diverged
+from calve.model.errors import Diverged, Overcompacted
 from calve.runtime.spark.stash import Files
 
 _FOLDER = "calve/topics"
+_IDS = "calve/topic-ids"
 _SELECTED = "calve/selected"
 _VERSION = 1
 
@@ -45,8 +47,26 @@ def keep_topic(files: Files, name: str, kept: Kept) -> None:
         "before_key": table.before_key,
         "sink": kept.sink,
     }
-    digest = hashlib.sha256(name.encode()).hexdigest()[:16]
-    files.write_new(f"{_FOLDER}/{digest}-{version:06d}.json", json.dumps(body, sort_keys=True))
+    files.write_new(f"{_FOLDER}/{_digest(name)}-{version:06d}.json", json.dumps(body, sort_keys=True))
+
+
+def keep_id(files: Files, name: str, number: str) -> None:
+    """Remember which topic a name stands for, or refuse another one than the offsets are of."""
+    place = f"{_IDS}/{_digest(name)}.json"
+    text = files.read(place)
+    if text is None:
+        files.write_new(place, json.dumps({"version": _VERSION, "topic": name, "id": number}))
+    elif json.loads(text)["id"] != number:
+        raise Overcompacted(
+            f"topic {name!r} was deleted and made anew: the offsets up to which it was read are of another "
+            "topic, and records between the two may be lost",
+            hint="Nothing was written. Where the source sends everything again (a new changefeed, a new "
+            "snapshot of the connector), go on with a new checkpoint (replaces_checkpoint); else restore it.",
+        )
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()[:16]
 
 
 def read_topics(files: Files) -> dict[str, Kept]:

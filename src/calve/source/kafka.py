@@ -1,0 +1,62 @@
+"""Kafka's topics by their ids. One that was deleted and made anew is another topic under the same name.
+
+Spark remembers how far it has read by offsets alone, and in a topic that was made anew they begin again.
+Where it has more records by then than the old one had, Spark goes on at the old number: what stands before it
+would be passed over in silence. The broker gives every topic an id of its own, which tells the two apart.
+
+It is asked through the client that Spark's Kafka source brings along, with the settings of that source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+
+from calve.model.errors import BrokerError
+
+_OF_KAFKA = "kafka."
+_UNKNOWN = "org.apache.kafka.common.errors.UnknownTopicOrPartitionException"
+
+
+def topic_ids(spark: Any, options: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+    """The ids of topics, by the options of Spark's Kafka source."""
+    servers = options["kafka.bootstrap.servers"]
+    found = {}
+    with _client(spark, options) as client:
+        futures = client.describeTopics(spark._jvm.java.util.ArrayList(list(names))).topicNameValues()
+        for name in names:
+            try:
+                found[name] = str(futures.get(name).get().topicId().toString())
+            except Py4JJavaError as error:
+                cause = error.java_exception.getCause() or error.java_exception
+                if cause.getClass().getName() == _UNKNOWN:
+                    raise BrokerError(
+                        f"the broker at {servers} has no topic {name!r}",
+                        hint="Nothing was written. Create it, where it was not there yet. Where it was "
+                        "deleted, what had been read of it is in its table: go on with a new checkpoint "
+                        "(replaces_checkpoint), without it or when the source sends everything again.",
+                    ) from error
+                raise BrokerError(
+                    f"the broker at {servers} does not say what it has of topic {name!r}: "
+                    f"{cause.getClass().getSimpleName()}",
+                    hint="Nothing was written. Start the query again when the broker is there.",
+                ) from error
+    return found
+
+
+@contextmanager
+def _client(spark: Any, options: Mapping[str, str]) -> Iterator[Any]:
+    admin = spark._jvm.org.apache.kafka.clients.admin
+    known = admin.AdminClientConfig.configNames()
+    settings = spark._jvm.java.util.Properties()
+    for name, value in options.items():
+        if known.contains(name.removeprefix(_OF_KAFKA)):
+            settings.setProperty(name.removeprefix(_OF_KAFKA), value)
+    client = admin.AdminClient.create(settings)
+    try:
+        yield client
+    finally:
+        client.close()
