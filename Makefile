@@ -60,7 +60,7 @@ docs: need-java env
 spark: need-java env jars
 	@$(CHECK) $@
 
-nightly: need-java need-node env jars npm
+nightly: need-java need-node env jars-nightly npm
 	@$(CHECK) --nightly all
 
 spark-versions: need-java env jars
@@ -88,6 +88,9 @@ env:
 jars: need-java env
 	@$(PY) tools/jars.py
 
+jars-nightly: need-java env
+	@$(PY) tools/jars.py --nightly
+
 npm: need-node env
 	@$(PY) tools/npm.py
 
@@ -113,4 +116,4 @@ clean:
 		.hypothesis .coverage .coverage.* htmlcov build dist
 
 .PHONY: help demo test lint types layers unit simulation spark engines servers docs coverage nightly \
-	spark-versions soak nemesis faults mutations bench env jars npm lock fmt need-java need-node clean
+	spark-versions soak nemesis faults mutations bench env jars jars-nightly npm lock fmt need-java need-node clean

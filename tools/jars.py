@@ -1,15 +1,17 @@
 """Fetch the jars that the tests need.
 
-    requirements/jars.txt ──► jgo (pure Python, no Maven) ──► sha256 ──┬► .jars/        Spark's class path
+    requirements/jars*.txt ─► jgo (pure Python, no Maven) ──► sha256 ──┬► .jars/        Spark's class path
                                                                        └► .jars/<set>/  a server's
 
 The lock names each jar by its Maven coordinates and its hash. A line `[rest]`
 opens a set: its jars have a folder of their own, which Spark does not see. Only
 those jars are fetched, never what they depend on. A jar appears in its folder
 after its hash was checked and by one rename, so a run that was stopped leaves
-no half of a jar behind under a jar's name.
+no half of a jar behind under a jar's name. What only tests of the night need
+stands in a lock of its own, and may be packed: `tar.gz` in the place of `jar`.
 
     python tools/jars.py            fetch what is missing
+    python tools/jars.py --nightly  and what requirements/jars-nightly.txt names
     python tools/jars.py --pin      print the lock with the hashes of what is served now
 """
 
@@ -26,6 +28,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "requirements" / "jars.txt"
+NIGHTLY = ROOT / "requirements" / "jars-nightly.txt"
 FOLDER = ROOT / ".jars"
 TIMEOUT_SECONDS = 120
 
@@ -42,24 +45,28 @@ class Jar:
     sha256: str
     classifier: str = ""
     set_name: str = ""
+    packaging: str = "jar"
 
     @property
     def coordinates(self) -> str:
         return f"{self.group}:{self.artifact}:{self.version}" + (
-            self.classifier and f":jar:{self.classifier}"
+            self.classifier and f":{self.packaging}:{self.classifier}"
         )
 
     @property
     def file_name(self) -> str:
-        return f"{self.artifact}-{self.version}" + (self.classifier and f"-{self.classifier}") + ".jar"
+        return f"{self.artifact}-{self.version}" + (
+            (self.classifier and f"-{self.classifier}") + f".{self.packaging}"
+        )
 
 
 _SET = re.compile(r"\[([a-z0-9-]+)\]")
-_JAR = re.compile(r"([^:\s]+):([^:\s]+):([^:\s]+)(?::jar:([^:\s]+))?\s+sha256:(\S+)")
+_JAR = re.compile(r"([^:\s]+):([^:\s]+):([^:\s]+)(?::(jar|tar\.gz):([^:\s]+))?\s+sha256:(\S+)")
 
 
 def read_lock(path: Path) -> list[Jar]:
-    """The jars of a lock: `group:artifact:version[:jar:classifier] sha256:<hex>`; `#` opens a comment."""
+    """The jars of a lock: `group:artifact:version[:jar:classifier] sha256:<hex>`; `#` opens a comment, and
+    `tar.gz` may stand in the place of `jar`."""
     jars = []
     set_name = ""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
@@ -67,8 +74,10 @@ def read_lock(path: Path) -> list[Jar]:
         if opened := _SET.fullmatch(words):
             set_name = opened[1]
         elif jar := _JAR.fullmatch(words):
-            group, artifact, version, classifier, sha256 = jar.groups(default="")
-            jars.append(Jar(group, artifact, version, sha256, classifier, set_name))
+            group, artifact, version, packaging, classifier, sha256 = jar.groups(default="")
+            jars.append(
+                Jar(group, artifact, version, sha256, classifier, set_name, packaging=packaging or "jar")
+            )
         elif words:
             raise JarError(f"{path.name}:{number}: expected `group:artifact:version sha256:<hex>`")
     return jars
@@ -91,7 +100,8 @@ def fetch(jar: Jar, scratch: Path) -> Path:
     context.remote_repos = {**GlobalSettings.load().repositories, **context.remote_repos}
     try:
         project = context.project(jar.group, jar.artifact)
-        return project.at_version(jar.version).artifact(classifier=jar.classifier).resolve()
+        one = project.at_version(jar.version).artifact(classifier=jar.classifier, packaging=jar.packaging)
+        return one.resolve()
     except (requests.RequestException, RuntimeError, OSError) as error:
         raise JarError(
             f"cannot fetch {jar.coordinates} ({type(error).__name__}): check the network, "
@@ -139,7 +149,7 @@ def provide_all(jars: list[Jar]) -> None:
                 print(f"jars: fetched {jar.file_name}", flush=True)
         # What the lock no longer names would still land on a class path.
         known = {jar.file_name for jar in ours}
-        for stray in folder.glob("*.jar"):
+        for stray in [*folder.glob("*.jar"), *folder.glob("*.tar.gz")]:
             if stray.name not in known:
                 stray.unlink()
                 print(f"jars: removed {stray.name}, which the lock does not name")
@@ -147,10 +157,11 @@ def provide_all(jars: list[Jar]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Fetch the test jars that requirements/jars.txt names.")
+    parser.add_argument("--nightly", action="store_true", help="also what only tests of the night need")
     parser.add_argument("--pin", action="store_true", help="print coordinates with the hashes served now")
     arguments = parser.parse_args()
     try:
-        jars = read_lock(LOCK)
+        jars = read_lock(LOCK) + (read_lock(NIGHTLY) if arguments.nightly else [])
         if arguments.pin:
             pin(jars)
             return 0

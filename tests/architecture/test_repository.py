@@ -172,14 +172,17 @@ def test_every_jar_has_a_hash(lock):
 
 def test_a_lock_of_jars_has_sets_and_classifiers(tmp_path):
     lock = tmp_path / "jars.txt"
-    lock.write_text("g:a:1 sha256:00  # plain\n[rest]\ng:b:2:jar:tests sha256:11\n")
-    plain, in_set = load_tool("jars").read_lock(lock)
+    lock.write_text(
+        "g:a:1 sha256:00  # plain\n[rest]\ng:b:2:jar:tests sha256:11\ng:c:3:tar.gz:all sha256:22\n"
+    )
+    plain, in_set, packed = load_tool("jars").read_lock(lock)
     assert (plain.set_name, plain.coordinates, plain.file_name) == ("", "g:a:1", "a-1.jar")
     assert (in_set.set_name, in_set.coordinates, in_set.file_name) == (
         "rest",
         "g:b:2:jar:tests",
         "b-2-tests.jar",
     )
+    assert (packed.coordinates, packed.file_name) == ("g:c:3:tar.gz:all", "c-3-all.tar.gz")
 
 
 def test_every_package_of_npm_has_a_hash():

@@ -122,7 +122,10 @@ def test_a_registry_that_is_down_stops_the_feed_with_the_place_and_nothing_is_lo
 ) -> None:
     monkeypatch.setattr(registry, "_PAUSE_S", 0)
     with schemas() as known:
-        it = flow(dialect=PostgresAvro(known), tables={}, write=lambda writer: writer.schema_evolution())
+        declared = {"orders": "id long primary key, name string not null"}
+        it = flow(
+            dialect=PostgresAvro(known), tables=declared, write=lambda writer: writer.schema_evolution()
+        )
         it.put(Change(10, {"id": 1}, {"id": 1, "name": "a"}))
         it.run()
         known.is_up = False

@@ -15,6 +15,7 @@ from typing import ClassVar
 
 from tests.support.servers.java import JARS, jars_of, java
 from tests.support.servers.process import Server, ask, free_ports
+from tests.support.servers.registry import converter_plugin
 
 _WORKER = """\
 bootstrap.servers={bootstrap}
@@ -34,12 +35,15 @@ topic.creation.enable=true
 class Debezium(Server):
     name: ClassVar[str] = "debezium"
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, *, avro: bool = False) -> None:
+        """`avro`: with the converter of registry.py."""
         super().__init__()
         (self._port,) = free_ports(1)
         plugins = self.folder / "plugins"
         plugins.mkdir()
         plugins.joinpath("debezium").symlink_to(JARS / "debezium")
+        if avro:
+            converter_plugin(plugins / "converter")
         self._settings = self.folder / "worker.properties"
         self._settings.write_text(
             _WORKER.format(bootstrap=bootstrap, host=self.host, port=self._port, folder=self.folder),

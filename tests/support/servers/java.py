@@ -16,9 +16,14 @@ _LOG = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 
 def java(*words: str | Path, path: str) -> list[str]:
     """A command that runs Java with a class path."""
+    return quick_java(_LOG, "-cp", path, *words)
+
+
+def quick_java(*words: str | Path) -> list[str]:
+    """A command that runs Java."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home, "bin", "java")) if home else "java"
-    return [program, *_QUICK, _LOG, "-cp", path, *map(str, words)]
+    return [program, *_QUICK, *map(str, words)]
 
 
 def jars_of(*sets: str) -> str:

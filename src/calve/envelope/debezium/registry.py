@@ -91,7 +91,8 @@ class Registry:
         if status == 404:
             return RegistryError(
                 f"{place}: the schema registry {self._shown} has no schema {number}",
-                hint="Is it the registry that the connector writes to? Apicurio needs as-confluent=true.",
+                hint="Is it the registry that the connector writes to? Apicurio's converter needs "
+                "as-confluent=true and use-id=contentId.",
             )
         return RegistryError(
             f"{place}: the schema registry {self._shown} answers {status} for schema {number}",

@@ -142,7 +142,7 @@ class FeedRun:
             messages.unpersist()
 
     def _decoded(self, topic: _Topic, messages: DataFrame, states: States | None) -> DataFrame:
-        mine = messages.where(F.col("topic").isNull() | (F.col("topic") == topic.name))
+        mine = _of(topic.name, messages)
         if states is None or self._feed.boundaries is None:
             return topic.envelope.decode(mine, topic.table)
         return self._feed.boundaries.decode(mine, topic.table, states.before)
@@ -222,7 +222,7 @@ class FeedRun:
 
     def _topic(self, name: str, table: SourceTable, version: int, messages: DataFrame) -> _Topic:
         envelope = self._feed.envelope(name)
-        changes = envelope.decode(messages, table)
+        changes = envelope.decode(_of(name, messages), table)
         return _Topic(name, envelope, table, self._make(name, envelope, table, changes), version)
 
     def _learn(self, topic: _Topic, found: Sequence[Sample], messages: DataFrame) -> None:
@@ -235,7 +235,8 @@ class FeedRun:
         warn_of_guesses(replace(table, guessed=new), f"topic {topic.name}")
         topic.table = table
         topic.version += 1
-        topic.pipeline.change_columns(topic.envelope.decode(messages, table).schema, carried(table))
+        changes = topic.envelope.decode(_of(topic.name, messages), table)
+        topic.pipeline.change_columns(changes.schema, carried(table))
         self._keep(topic)
 
     def _allowed(self, name: str, known: SourceTable, shown: SourceTable) -> SourceTable:
@@ -253,6 +254,11 @@ class FeedRun:
     def _keep(self, topic: _Topic) -> None:
         assert self._files is not None
         keep_topic(self._files, topic.name, Kept(topic.version, topic.table, topic.pipeline.sink_id))
+
+
+def _of(name: str, messages: DataFrame) -> DataFrame:
+    """The messages of a topic, and those that are for all. Others may have schemas that are not a table's."""
+    return messages.where(F.col("topic").isNull() | (F.col("topic") == name))
 
 
 def _samples(messages: DataFrame, feed: Feed) -> dict[str, list[Sample]]:

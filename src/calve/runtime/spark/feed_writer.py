@@ -101,8 +101,10 @@ class FeedWriter(StreamWriter):
         taken: dict[str, str] = {}
         for topic in {**self._feed.tables, **dict.fromkeys(self._feed.topics or ())}:
             _take(taken, topic, _name(topic, names, pattern))
+        # Without a message: an envelope may look at the messages, and a stream cannot be looked at.
+        nothing = self._frame.sparkSession.createDataFrame([], self._feed.frame.schema)
         for topic, table in self._feed.tables.items():
-            changes = self._feed.envelope(topic).decode(self._feed.frame, table)
+            changes = self._feed.envelope(topic).decode(nothing, table)
             self._config(topic, self._feed.envelope(topic), table, changes, names, pattern)
 
         def make(topic: str, envelope: Envelope, table: SourceTable, changes: DataFrame) -> Pipeline:
