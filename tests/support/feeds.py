@@ -106,6 +106,8 @@ class FeedFlow:
     """What else the user says."""
     read: dict[str, Any] = field(default_factory=dict)
     to_tables: dict[str, Any] = field(default_factory=dict)
+    topics: tuple[str, ...] | None = None
+    """Named, as a feed of Kafka names its topics."""
     columns: str = MESSAGES
     """Of the stream of messages: one may have no offsets."""
     trigger: dict[str, Any] = field(default_factory=lambda: {"availableNow": True})
@@ -162,7 +164,7 @@ class FeedFlow:
         def partitions(_: object, topics: Sequence[str]) -> frozenset[str]:
             return frozenset(f"{topic}/{number}" for topic in topics for number in range(count))
 
-        return _with(feed, partitions=partitions)
+        return _with(feed, partitions=partitions, topics=self.topics)
 
     def start(self) -> Any:
         writer = calve.write_stream(self.feed()).watch(self.log)

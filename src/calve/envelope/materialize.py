@@ -27,6 +27,7 @@ from calve.config.columns import SourceColumn, SourceTable
 from calve.config.infer import infer, warn_of_guesses
 from calve.config.merge import merge
 from calve.envelope.base import Sample
+from calve.envelope.debezium.times import without_zone
 from calve.envelope.messages import errors, place_of, placed_by, shape
 from calve.envelope.types import spark_type
 from calve.envelope.values import CORRUPT, Values, hexadecimal, parse
@@ -63,9 +64,10 @@ class _Values(Values):
     def from_text(self, kind: str, text: Column) -> Column:
         if kind not in _INSTANTS:
             return Values.from_text(self, kind, text)
-        instant = F.timestamp_millis(text.try_cast(_LONG))
+        millis = text.try_cast(_LONG)
+        instant = F.timestamp_millis(millis)
         if kind == "timestamp":
-            instant = F.convert_timezone(None, F.lit("UTC"), instant.cast(T.TimestampNTZType()))
+            instant = without_zone(F.try_multiply(millis, F.lit(1000)), utc=False)
         # Looked at before it is cast: one that fails costs an exception, and a number may look like a year.
         is_number = ~F.substring(text, 2, 10).contains("-")
         return F.when(is_number, instant).otherwise(text.try_cast(spark_type(kind)))

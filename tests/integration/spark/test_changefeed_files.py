@@ -24,6 +24,7 @@ ORDERS = Table(
     ("price", "uid", "at", "n"),
 )
 PEOPLE = Table("people", (("name", "string"), ("id", "long"), ("day", "date")), ("name", "id"), ("day",))
+CLOCKS = Table("clocks", (("at", "timestamp"), ("n", "long")), ("at",), ("n",))
 TURNED_UP = Nemesis(restarts=30, small_files=50, late_files=40)
 
 
@@ -31,7 +32,7 @@ TURNED_UP = Nemesis(restarts=30, small_files=50, late_files=40)
 def flow(spark, lake, tmp_path: Path, table_name: str) -> Callable[..., FilesFlow]:
     def make(seed: int = 7, before: int = 20, **settings: Any) -> FilesFlow:
         own = {name: settings.pop(name) for name in ("write", "read", "declare") if name in settings}
-        history = History.of(seed, ORDERS, PEOPLE)
+        history = History.of(seed, *settings.pop("tables", (ORDERS, PEOPLE)))
         history.run(before)
         feed = Changefeed(history, seed=seed, **settings)
         return FilesFlow(spark, lake, tmp_path, feed, table_name[-40:].strip("_"), **own)
@@ -71,6 +72,18 @@ def test_a_stream_makes_a_snapshot_of_each_resolved_time_and_names_the_job(flow,
         assert int(summary["crdb.data_file_count"]) == files
         assert int(summary["crdb.delete_file_count"]) == int(summary.get("added-delete-files", 0))
         assert len(summary["crdb.batch_id"]) == 36
+
+
+def test_what_has_no_zone_is_the_same_in_every_zone(spark, flow, duckdb) -> None:
+    """A key, so that deletes find their rows."""
+    it = flow(tables=(CLOCKS,))
+    it.put(it.changefeed.run(rounds=4))
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        it.run()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert any(it.check(duckdb).values())
 
 
 def test_columns_that_the_source_gets_come_with_the_rows_that_have_them(flow, duckdb) -> None:

@@ -66,6 +66,17 @@ def test_all_tables_go_on_to_the_same_time_and_a_topic_that_is_behind_holds_them
             assert summary["crdb.resolved_hlc"].endswith(".0000000000")
 
 
+def test_a_topic_that_has_not_spoken_yet_holds_the_others(flow, duckdb) -> None:
+    it = flow(topics=("orders", "customers"))
+    it.put(order(10, 1, "a"), *resolved(20, "orders"))
+    it.run()
+    assert frontiers(it, "orders") == []
+    it.put(customer(11, 7, "c"), *resolved(15, "customers"))
+    it.run()
+    assert frontiers(it, "orders") == frontiers(it, "customers") == [upper(14)]
+    it.check(duckdb, "customers")
+
+
 def test_a_table_that_cannot_take_its_rows_stops_all_before_any_has_them(flow, duckdb) -> None:
     it = flow()
     it.put(order(10, 1, "a"), Raw("half a li", topic="customers"), *resolved(20))

@@ -77,7 +77,7 @@ class Kind(StrEnum):
 def hlc(text: Column) -> Column:
     """An HLC as an integer; null where the text is none."""
     dot = F.instr(text, ".")
-    whole = (dot > 1) & (F.length(text) - dot == _LOGICAL_DIGITS)
+    whole = (dot > 1) & (F.length(text) - dot == _LOGICAL_DIGITS) & F.left(text, F.lit(1)).between("0", "9")
     return F.when(whole, F.replace(text, F.lit("."), F.lit("")).try_cast(_HLC))
 
 
@@ -273,7 +273,7 @@ class _Said:
             F.when(~is_mark & F.col(TIME).isNull(), "the time is no HLC"),
             *([] if self._kind is Kind.BARE else [F.when(~is_mark & ~F.col(_IS_DELETE), _NO_AFTER)]),
             F.when(~is_mark & ~has_row, self._misread_key()),
-            F.when(has_row, F.coalesce(*self._misread(), F.lit(None).cast("string"))),
+            F.when(has_row, F.coalesce(*self._misread(), *self._without_key())),
         ]
         if self._topic is not None:
             # Before what it lacks: another table has other columns.
@@ -287,6 +287,12 @@ class _Said:
                 f"column {one.name!r} is no {one.type}",
             )
             for one in self._converted
+        ]
+
+    def _without_key(self) -> list[Column]:
+        return [
+            F.when(F.col(self.name(self._table.column(name))).isNull(), f"the key is null: {name!r}")
+            for name in self._table.key
         ]
 
     @property

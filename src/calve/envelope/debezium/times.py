@@ -34,7 +34,7 @@ def timestamp(field: Field, raw: Column, *, zoned: bool, utc: bool) -> Column:
     if field.meaning in TIMESTAMPS:
         micros = _micros(raw, TIMESTAMPS[field.meaning])
         fits = F.when(micros.between(_FIRST, _LAST), micros)
-        return F.timestamp_micros(fits) if zoned else _without_zone(fits, utc=utc)
+        return F.timestamp_micros(fits) if zoned else without_zone(fits, utc=utc)
     made = raw.try_cast("timestamp") if zoned else F.rtrim(raw, F.lit("Z")).try_cast("timestamp_ntz")
     return F.when(F.year(made).between(1, 9999), made)
 
@@ -68,7 +68,8 @@ def _micros(raw: Column, units_a_second: int) -> Column:
     return F.call_function("div", raw - F.pmod(raw, F.lit(cut)), F.lit(cut).cast("long"))
 
 
-def _without_zone(micros: Column, *, utc: bool) -> Column:
+def without_zone(micros: Column, *, utc: bool) -> Column:
+    """What a clock without a zone shows. `utc`: the session's zone is UTC."""
     if utc:
         return F.timestamp_micros(micros).cast("timestamp_ntz")
     # A cast goes by the session's zone, where an hour comes twice a year.

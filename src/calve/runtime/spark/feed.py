@@ -137,7 +137,9 @@ class FeedRun:
                 for _, topic in sorted(topics.items())
             ]
             if tables:
-                process(tables, micro_batch, lambda parts: self._heard(parts, sorted(topics), states))
+                # A topic that is read and has not spoken yet holds the frontier, too.
+                names = self._feed.topics or tuple(sorted(topics))
+                process(tables, micro_batch, lambda parts: self._heard(parts, names, states))
         finally:
             messages.unpersist()
 

@@ -168,6 +168,7 @@ class FeedWriter(StreamWriter):
                 "feed of its own, with a checkpoint of its own.",
             )
         said = self._said.copy()
+        said.take_url(_name(topic, names, pattern))
         said.by_method.setdefault("write.mode", str(said.by_option.pop("write.mode", Mode.UPSERT)))
         if "equality.delete.columns" not in said.all():
             if not table.key and said.by_method["write.mode"] == Mode.UPSERT:

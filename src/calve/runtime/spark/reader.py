@@ -74,6 +74,12 @@ class StreamReader:
             "kafka.isolation.level": "read_committed",
             **(options or {}),
         }
+        if said.get("failOnDataLoss", "true").lower() != "true":
+            raise ConfigError(
+                "with failOnDataLoss=false records that are gone would be passed over, and snapshots would "
+                "claim to be the source",
+                hint="Leave it out. Where records expired, begin anew from a new snapshot of the source.",
+            )
         frame = self._spark.readStream.format("kafka").options(**said).load()
         feed = _feed(kafka_messages(frame), envelope, names, tables, kafka_partitions, settings)
         read = said["subscribe"].split(",")

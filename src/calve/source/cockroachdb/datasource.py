@@ -81,7 +81,8 @@ class CockroachDB(DataSource):  # type: ignore[misc]
         from pyspark.sql.pandas.types import from_arrow_schema
 
         _Limits(self.options)
-        return from_arrow_schema(self._plan().schema)
+        # What has no zone stays as it is, whatever the session's is.
+        return from_arrow_schema(self._plan().schema, prefer_timestamp_ntz=True)
 
     def streamReader(self, schema: Any) -> StreamReader:  # noqa: ARG002 (it is the one above)
         return StreamReader(self._plan(), _Limits(self.options))

@@ -68,7 +68,8 @@ class Materialize(DataSource):  # type: ignore[misc]
 
         if self.login is None:
             _login(_said(self.options))  # before Spark has a plan that shows them
-        return from_arrow_schema(self._shape().schema)
+        # What has no zone stays as it is, whatever the session's is.
+        return from_arrow_schema(self._shape().schema, prefer_timestamp_ntz=True)
 
     def streamReader(self, schema: Any) -> StreamReader:  # noqa: ARG002 (it is the one above)
         said = _said(self.options)
