@@ -23,7 +23,7 @@ _SPARK = {"long": "bigint", "timestamptz": "timestamp"}
 
 
 def run(quick: bool) -> list[Figure]:
-    files, rows_a_file, rounds = (2, 500, 1) if quick else (8, 100_000, 5)
+    files, rows_a_file, rounds = (2, 500, 1) if quick else (12, 200_000, 3)
     with scratch() as folder, spark_session(folder) as spark:
         paths = write_feed(folder / "feed", files, rows_a_file)
         source = register(spark)

@@ -22,13 +22,14 @@ class Block:
     """The number of its first line."""
     text: bytes
 
-    @cached_property
+    @property
     def count(self) -> int:
-        return self.text.count(b"\n") + (not self.text.endswith(b"\n"))
+        return len(self.lines)  # sooner than to count the ends of lines
 
     @cached_property
     def lines(self) -> pa.Array:
-        text = pa.py_buffer(self.text.removesuffix(b"\n"))
+        text = pa.py_buffer(self.text)
+        text = text.slice(0, text.size - self.text.endswith(b"\n"))
         return pc.split_pattern(
             pa.Array.from_buffers(pa.string(), 1, [None, bounds(text.size), text]), "\n"
         ).values

@@ -1,4 +1,4 @@
-"""Infer: columns of topics that nobody declared, from the first data file of each. On the driver.
+"""Infer: columns of topics that nobody declared, from the first data files of each. On the driver.
 
     the first files of the feed ──the first rows of each──▶ kinds of values ──▶ SourceTable, with a warning
 
@@ -10,7 +10,7 @@ looked at: they do not say what the key is.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -31,15 +31,22 @@ KEYS_MIN = 2
 def infer_tables(plan: ReadPlan) -> dict[str, SourceTable]:
     """What the first files of a feed show of topics that the plan does not declare."""
     declared = {table.topic for table in plan.tables}
-    found: dict[str, SourceTable] = {}
+    rows: dict[str, list[Mapping[str, Any]]] = {}
+    first: dict[str, DataFile] = {}
     for path in islice(list_after(plan.url, "", plan.access), FILES_MAX):
         file = parse_name(path)
-        if not isinstance(file, DataFile) or file.kind == ".parquet" or file.topic in declared | found.keys():
+        if not isinstance(file, DataFile) or file.kind == ".parquet" or file.topic in declared:
             continue
         wanted = plan.topics is None or file.topic in plan.topics
-        if wanted and (rows := _sample(file, plan)):
-            found[file.topic] = _table(rows, file)
-    return found
+        if wanted and _keys(rows.get(file.topic, ())) < KEYS_MIN and (some := _sample(file, plan)):
+            first.setdefault(file.topic, file)
+            rows.setdefault(file.topic, []).extend(some)
+    return {topic: _table(some, first[topic]) for topic, some in rows.items()}
+
+
+def _keys(rows: Sequence[Mapping[str, Any]]) -> int:
+    """How many keys there are to tell by."""
+    return len({json.dumps(row.get("key")) for row in rows})
 
 
 def _sample(file: DataFile, plan: ReadPlan) -> list[Mapping[str, Any]]:
@@ -67,7 +74,7 @@ def _table(rows: list[Mapping[str, Any]], file: DataFile) -> SourceTable:
 
 def _key(rows: list[Mapping[str, Any]]) -> list[str]:
     found: list[str] = []
-    if len({json.dumps(row.get("key")) for row in rows}) < KEYS_MIN:
+    if _keys(rows) < KEYS_MIN:
         return []
     for at in range(len(rows[0].get("key") or ())):
         fitting = [
