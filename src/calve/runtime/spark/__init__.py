@@ -7,7 +7,11 @@ intervals   `10 seconds` in the units of a column
 checks      what is refused before a query starts
 lakes       where a catalog is configured
 translate   Iceberg's Spark properties in PyIceberg's words; jdbc: URLs; page: the list as documentation
-pipeline    what happens to a micro-batch
+reader      feeds of messages, by their sources; declared: what is said of their tables
+feed        one stream that carries several tables; samples: what of it is looked at; topics: what is kept
+feed_writer how a feed is written; labels: what its snapshots say; delivery: what it delivers again
+process     a micro-batch into all tables of a stream, in step
+pipeline    what happens to a micro-batch in one table; work: the values that its steps hand on
 batches     its rows as closed batches and what waits; slots: which files of which batch
 bounded     a frame as one batch
 target      a table that a run holds

@@ -30,6 +30,7 @@ from calve.runtime.spark.files import CheckpointFiles
 from calve.runtime.spark.pipeline import Part, Pipeline
 from calve.runtime.spark.process import own_marks, process
 from calve.runtime.spark.run import OffsetLog
+from calve.runtime.spark.samples import samples_of
 from calve.runtime.spark.states import States, keep_state, read_state
 from calve.runtime.spark.topics import (
     Kept,
@@ -125,7 +126,7 @@ class FeedRun:
         try:
             self._check_ids(messages)
             topics = self._known(messages)
-            samples = _samples(messages, self._feed)
+            samples = samples_of(messages, self._feed)
             for name, found in sorted(samples.items()):
                 if name in topics:
                     self._learn(topics[name], found, messages)
@@ -261,42 +262,6 @@ class FeedRun:
 def _of(name: str, messages: DataFrame) -> DataFrame:
     """The messages of a topic, and those that are for all. Others may have schemas that are not a table's."""
     return messages.where(F.col("topic").isNull() | (F.col("topic") == name))
-
-
-def _samples(messages: DataFrame, feed: Feed) -> dict[str, list[Sample]]:
-    """By topic, of each partition and each version of the columns the first and the last message that shows
-    columns, and two more. A topic that has only other messages has none, and is in it all the same."""
-    message = F.struct("offset", "key", "value")
-    tells = feed.tells(F.col("value").cast("string"))
-    mine = F.col("topic").isNotNull()
-    if feed.topics is not None:
-        mine = mine & F.col("topic").isin(*feed.topics)
-    if feed.boundaries is not None:
-        mine = mine & (F.col("topic") != feed.boundaries.topic)
-    at = F.when(tells, F.col("offset"))
-    any_one = F.when(tells, F.xxhash64("value"))
-    rows = (
-        messages.where(mine)
-        .groupBy("topic", "partition", feed.version(F.col("value")).alias("version"))
-        .agg(
-            F.min_by(message, at).alias("first"),
-            F.max_by(message, at).alias("last"),
-            F.min_by(message, any_one).alias("one"),
-            F.max_by(message, any_one).alias("other"),
-        )
-        .collect()
-    )
-    found: dict[str, list[Sample]] = {row["topic"]: [] for row in rows}
-    for row in rows:
-        some = (row[which] for which in ("first", "last", "one", "other"))
-        looked_at = {(one["offset"], one["value"]): one for one in some if one is not None}
-        for one in looked_at.values():
-            sample = Sample(row["topic"], row["partition"], one["offset"], one["key"], one["value"])
-            found[row["topic"]].append(sample)
-    # In the order of their offsets: a column that changed its type did so once.
-    return {
-        name: sorted(some, key=lambda one: (one.partition, one.offset or 0)) for name, some in found.items()
-    }
 
 
 def _together(declared: SourceTable | None, kept: SourceTable) -> SourceTable:
