@@ -1,8 +1,9 @@
-"""A CockroachDB changefeed on a real Kafka broker: partitions, transactions, compaction, a restart."""
+"""Feeds on a real Kafka broker: partitions, transactions, compaction, a restart."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ from typing import Any
 import pytest
 
 from tests.support.dialects.cockroachdb import Cockroach, upper
+from tests.support.dialects.debezium import Postgres
 from tests.support.feeds import Change, Mark
 from tests.support.kafka_feeds import KafkaFlow
-from tests.support.servers.kafka import Kafka
+from tests.support.servers.kafka import Kafka, Record
 from tests.support.truth import snapshots_of_main, summary_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.servers]
@@ -73,6 +75,37 @@ def test_records_of_an_aborted_transaction_are_not_read(flow, kafka, duckdb) -> 
     it.run()
     assert len(it.check(duckdb)) == 1
     assert it.log.seen[-1].rows + it.log.seen[0].rows <= 2
+
+
+def test_a_compacted_topic_has_gaps_and_the_last_change_of_each_key(
+    spark, lake, kafka: Kafka, tmp_path: Path, table_name: str, duckdb
+) -> None:
+    """Debezium's: resolved timestamps have no key, and a compacted topic takes none of them."""
+    prefix = table_name[-40:].strip("_")
+    it = KafkaFlow(spark, lake, tmp_path, Postgres(), {"orders": ORDERS}, prefix, kafka=kafka)
+    topic = it.topic("orders")
+    soon: dict[str, Any] = {"segment_ms": "50", "max_compaction_lag_ms": "50"}
+    kafka.create(topic, cleanup_policy="compact", min_cleanable_dirty_ratio="0.001", **soon)
+    it.put(*(put(at, at % 3, f"at {at}") for at in range(1, 31)))
+    it.run()
+    it.put(*(put(at, at % 3, f"at {at}") for at in range(31, 61)), Change(61, {"id": 0}, None))
+    sent = len(kafka.records(topic))
+    _until_compacted(kafka, topic, sent)
+    last = put(70, 9, "last")
+    kafka.produce(topic, it.records(last))
+    it.sent[-1].append(last)  # one micro-batch
+    it.run()
+    it.check(duckdb)
+    assert it.log.seen[-1].rows < 32, "what was compacted away was read"
+
+
+def _until_compacted(kafka: Kafka, topic: str, sent: int) -> None:
+    """The broker rolls a segment when the next record comes, and cleans those that are rolled: nothing tells
+    when. The records that are looked for are not written by it."""
+    deadline = time.monotonic() + 60
+    while sum(record.value is not None for record in kafka.records(topic)) > sent // 2:
+        assert time.monotonic() < deadline, "the broker does not compact"
+        kafka.produce(topic, [Record(b"{}", None)])  # a tombstone of nobody
 
 
 @pytest.mark.parametrize("how", [Kafka.stop, pytest.param(Kafka.kill, marks=pytest.mark.nightly)])
