@@ -115,6 +115,7 @@ def _run_until_killed(driver: Driver, job: Job, trap: Trap, bank: Bank) -> None:
     driver.kill()
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     "schemas, kills",
     [
