@@ -11,11 +11,12 @@ again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -23,7 +24,7 @@ from pyspark.sql import types as T
 from calve.config.sink import Mode, NullKeys
 from calve.config.stream import StreamConfig
 from calve.model.batch import Batch
-from calve.model.columns import ERROR, PARTITION, POSITION, TIME
+from calve.model.columns import ERROR, PARTITION, POSITION, RESERVED, TIME
 from calve.model.errors import BadRow, ConfigError
 from calve.runtime.spark.stash import Segment
 from calve.writer.changes import TIME_COLUMN
@@ -194,11 +195,27 @@ def run_tasks(frame: DataFrame, plan: TaskPlan, key: Sequence[str], tasks: int) 
         frame = frame.repartition(tasks, *map(column, key))
     if len(plan.slots) > 1:
         frame = frame.sortWithinPartitions(column(TIME_COLUMN))
-    rows = frame.mapInArrow(partial(run_task, plan), SPARK_SCHEMA).collect()
+    names = frame.columns
+    # PySpark hands columns to Arrow by names that it does not quote.
+    numbered = frame.toDF(*(f"{RESERVED}{number}" for number in range(len(names))))
+    rows = numbered.mapInArrow(partial(_run_named, plan, names), SPARK_SCHEMA).collect()
     report = Report.of((row["kind"], row["body"]) for row in rows)
     if report.refused is not None:
         raise report.refused
     return report
+
+
+def _run_named(
+    plan: TaskPlan, names: Sequence[str], rows: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """A task over columns that have lost their names."""
+
+    def named() -> Iterator[pa.RecordBatch]:
+        for record_batch in rows:
+            fields = [field.with_name(name) for field, name in zip(record_batch.schema, names, strict=True)]
+            yield pa.RecordBatch.from_arrays(record_batch.columns, schema=pa.schema(fields))
+
+    return run_task(plan, named())
 
 
 def write_segment(frame: DataFrame, path: str, uri: str) -> Segment | None:
