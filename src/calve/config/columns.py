@@ -27,6 +27,9 @@ class SourceColumn:
     type: str
     """In Iceberg's notation, canonical."""
     required: bool = False
+    is_json: bool = False
+    """A text that is JSON, any value of it. A source sends it as the value itself, and a text among them has
+    no other sign than that it was declared so."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "type", canonical(self.type))
@@ -50,11 +53,24 @@ class SourceTable:
             if names.count(name) > 1 or name.startswith(RESERVED):
                 what = "stands twice" if names.count(name) > 1 else f"begins with {RESERVED!r}, as ours do"
                 raise BadName(f"the column {name!r} of the source {what}", hint="Rename it at the source.")
+        self._check_case(names)
         for name in self.key:
             if name not in names:
                 raise BadKey(
                     f"the key names {name!r}, which is not among the columns: {', '.join(names)}",
                     hint="Name columns of the table.",
+                )
+
+    @staticmethod
+    def _check_case(names: Sequence[str]) -> None:
+        seen: dict[str, str] = {}
+        for name in names:
+            if (other := seen.setdefault(name.casefold(), name)) != name:
+                raise BadName(
+                    f"the columns {other!r} and {name!r} of the source differ in capital letters alone: "
+                    "Spark and most engines see one name",
+                    hint="Rename one of them at the source, or leave it out there (CREATE CHANGEFEED … AS "
+                    "SELECT, Debezium's column.exclude.list).",
                 )
 
     @classmethod
@@ -85,7 +101,10 @@ class SourceTable:
         named = tuple(key) or created.key
         columns = [column for column in created.columns if not column.is_virtual or column.name in named]
         return cls(
-            tuple(SourceColumn(one.name, one.type, one.required or one.name in named) for one in columns),
+            tuple(
+                SourceColumn(one.name, one.type, one.required or one.name in named, one.is_json)
+                for one in columns
+            ),
             named,
             before_key=0 if key else created.before_key,
         )

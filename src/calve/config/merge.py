@@ -15,6 +15,8 @@ Guarantee: a merged type holds all values of both, and a table of the known one 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from calve.config.columns import SourceColumn, SourceTable
 from calve.config.types import Decimal, List, Map, Plain, Struct, Type, parse_type
 from calve.model.errors import SchemaMismatch
@@ -29,7 +31,7 @@ def merge(known: SourceTable | None, shown: SourceTable, place: str) -> SourceTa
     key = _key(known, shown, place)
     columns = [_merged(column, known, shown, place) for column in known.columns]
     new = [column for column in shown.columns if column.name not in known.names]
-    columns += [SourceColumn(one.name, one.type, one.required and one.name in key) for one in new]
+    columns += [replace(one, required=one.required and one.name in key) for one in new]
     told = {name for name in shown.names if name not in shown.guessed}
     guessed = [name for name in known.guessed if name not in told]
     guessed += [name for name in shown.guessed if name not in known.names]
@@ -50,7 +52,7 @@ def _merged(column: SourceColumn, known: SourceTable, shown: SourceTable, place:
     if name not in shown.names:
         # A source that tells its columns tells all of them: this one is gone, and rows come without it.
         gone = len(shown.guessed) < len(shown.columns)
-        return SourceColumn(name, column.type, column.required and not gone)
+        return replace(column, required=column.required and not gone)
     other = shown.column(name)
     if name in shown.guessed:
         return column
@@ -62,7 +64,7 @@ def _merged(column: SourceColumn, known: SourceTable, shown: SourceTable, place:
             hint="An int becomes a long, a float a double, a decimal gets more digits; nothing else changes "
             "in place. Write to a new table, or cast it at the source.",
         )
-    return SourceColumn(name, str(kind), column.required and other.required)
+    return SourceColumn(name, str(kind), column.required and other.required, column.is_json or other.is_json)
 
 
 def wider(one: Type, two: Type) -> Type | None:

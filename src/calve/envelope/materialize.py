@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pyspark.sql import Column, DataFrame
@@ -28,9 +28,10 @@ from calve.config.infer import infer, warn_of_guesses
 from calve.config.merge import merge
 from calve.envelope.base import Sample
 from calve.envelope.debezium.times import without_zone
-from calve.envelope.messages import errors, place_of, placed_by, shape
+from calve.envelope.exact import TEXTS, UNREADABLE, Exact, marked_name
+from calve.envelope.messages import errors, let, place_of, placed_by, shape
 from calve.envelope.types import spark_type
-from calve.envelope.values import CORRUPT, Values, hexadecimal, parse
+from calve.envelope.values import CORRUPT, Values, hexadecimal, is_lost, parse, within_years
 from calve.model.columns import ERROR, MARK, OP, ORDER, PARTITION, RESERVED, TIME, UNFIT
 from calve.model.errors import SchemaMismatch
 
@@ -41,6 +42,7 @@ _TEXT = T.StringType()
 _LONG = T.LongType()
 _INSTANTS = ("timestamp", "timestamptz")
 _IS_MARK = RESERVED + "is_mark"
+_UNMARKED = RESERVED + "unmarked"
 
 
 class Kind(StrEnum):
@@ -58,8 +60,8 @@ class _Values(Values):
     def is_text(self, kind: str) -> bool:
         return kind in _INSTANTS or Values.is_text(self, kind)
 
-    def converted(self, kind: str, value: Column) -> Column:
-        return value if kind == "string" else Values.converted(self, kind, value)
+    def converted_text(self, kind: str, text: Column) -> Column:
+        return self.from_text(kind, text)
 
     def from_text(self, kind: str, text: Column) -> Column:
         if kind not in _INSTANTS:
@@ -70,18 +72,22 @@ class _Values(Values):
             instant = without_zone(F.try_multiply(millis, F.lit(1000)), utc=False)
         # Looked at before it is cast: one that fails costs an exception, and a number may look like a year.
         is_number = ~F.substring(text, 2, 10).contains("-")
-        return F.when(is_number, instant).otherwise(text.try_cast(spark_type(kind)))
+        return within_years(F.when(is_number, instant).otherwise(text.try_cast(spark_type(kind))), kind)
 
 
 def _bytes(text: Column) -> Column:
     """`\\x6869`, or the numbers of the bytes: `[104,105]`."""
-    digits = F.transform(
-        F.from_json(text, T.ArrayType(T.ShortType())), lambda one: F.lpad(F.hex(one), 2, "0")
-    )
-    return F.when(text.startswith("["), F.unhex(F.array_join(digits, ""))).otherwise(hexadecimal(text))
+    numbers = let(F.from_json(text, T.ArrayType(T.ShortType())), _octets)
+    return F.when(text.startswith("["), numbers).otherwise(hexadecimal(text))
 
 
-VALUES = _Values(bytes_from=_bytes)
+def _octets(numbers: Column) -> Column:
+    digits = F.transform(numbers, lambda one: F.lpad(F.hex(one), 2, "0"))
+    whole = F.forall(numbers, lambda one: F.coalesce(one.between(0, 255), F.lit(False)))
+    return F.when(whole, F.unhex(F.array_join(digits, "")))
+
+
+VALUES = _Values(bytes_from=_bytes, quotes_decimals=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +151,7 @@ class Materialize:
             *placed_by(raw), value.alias("value"), parse(value, self._schema(table)).alias("m")
         )
         said = _Said(self.kind, table)
+        told = said.exact.read_again(told, said.needs_care(), self._schema(table), said.text)
         # In steps, so that what is used twice is computed once; columns under names that no column has. What
         # is wrong with a corrupt message is asked last, because that cannot be compiled with the rest.
         read = told.select(
@@ -175,7 +182,7 @@ class Materialize:
 
     def _spelt(self, table: SourceTable) -> list[SourceColumn]:
         """The columns under the names that they have in messages."""
-        return [SourceColumn(spelt(self.kind, one.name, table), one.type) for one in table.columns]
+        return [replace(one, name=spelt(self.kind, one.name, table)) for one in table.columns]
 
 
 def spelt(kind: Kind, name: str, table: SourceTable) -> str:
@@ -189,6 +196,7 @@ class _Said:
     def __init__(self, kind: Kind, table: SourceTable) -> None:
         self._kind, self._table = kind, table
         self._message = F.col("m")
+        self.exact = Exact.of(VALUES, table.columns)
         self._word = DIFF if kind is Kind.DIFF else STATE
 
     def name(self, one: SourceColumn, what: str = "column") -> str:
@@ -199,7 +207,8 @@ class _Said:
         """What is needed of a message to say what is wrong with it, beside what was made of it."""
         unread = self._message.isNull() | self._message[CORRUPT].isNotNull()
         found = [unread.alias(CORRUPT), *(self._message[one].alias(RESERVED + one) for one in self._meta)]
-        found += [self._parsed(one).alias(self.name(one, "text")) for one in self._converted]
+        found.append((F.col(TEXTS).isNotNull() & F.col(TEXTS)["of"].isNull()).alias(_UNMARKED))
+        found += [self._parsed(one.name).alias(self.name(one, "text")) for one in self._converted]
         return found
 
     @property
@@ -209,13 +218,24 @@ class _Said:
     @property
     def _converted(self) -> list[SourceColumn]:
         """Columns that are read as something else than they are."""
-        return [one for one in self._table.columns if VALUES.is_text(one.type) or _is_decimal(one.type)]
+        return [one for one in self._table.columns if VALUES.is_converted(one.type)]
 
-    def _parsed(self, one: SourceColumn) -> Column:
-        return self._message[spelt(self._kind, one.name, self._table)]
+    def _spelt(self, name: str) -> str:
+        return spelt(self._kind, name, self._table)
+
+    def _parsed(self, name: str) -> Column:
+        return self._message[self._spelt(name)]
+
+    def needs_care(self) -> Column:
+        """Whether a message is read again."""
+        return self.exact.is_needed(F.col("value"), self._parsed, self._spelt)
+
+    def text(self, texts: Column, name: str) -> Column:
+        """A column in what was read again."""
+        return texts[marked_name(self._spelt(name))]
 
     def value(self, one: SourceColumn) -> Column:
-        return VALUES.converted(one.type, self._parsed(one))
+        return self.exact.chosen(one, VALUES.converted(one.type, self._parsed(one.name)))
 
     def op(self) -> Column:
         """A weight, or a word of ours."""
@@ -233,6 +253,7 @@ class _Said:
         written, time = F.col(RESERVED + TIMESTAMP), F.col(TIME)
         return F.coalesce(
             F.when(F.col(CORRUPT), UNFIT),
+            F.when(F.col(_UNMARKED), UNREADABLE),
             F.when(written.isNull(), f"there is no {TIMESTAMP}"),
             F.when(time.isNull() | (time < 0), self._none_of(TIMESTAMP, written)),
             F.when(~F.col(_IS_MARK), F.coalesce(self._wrong_word(), *self._misread())),
@@ -255,10 +276,9 @@ class _Said:
         found = []
         for one in self._converted:
             parsed, value = F.col(self.name(one, "text")), F.col(self.name(one))
-            # Of a decimal, digits beyond the column's.
-            wrong = parsed != value if _is_decimal(one.type) else parsed.isNotNull() & value.isNull()
-            said = F.concat(F.lit(f"column {one.name!r}: "), parsed, F.lit(f" is no {one.type}"))
-            found.append(F.when(wrong, said))
+            what = F.concat(F.lit(": "), parsed) if VALUES.is_text(one.type) else F.lit("")
+            said = F.concat(F.lit(f"column {one.name!r}"), what, F.lit(f" is no {one.type}"))
+            found.append(F.when(is_lost(parsed, value), said))
         return found
 
     @staticmethod
@@ -275,10 +295,6 @@ def _row(sample: Sample) -> dict[str, object] | None:
     if not isinstance(message, dict) or message.get(PROGRESSED) is True:
         return None
     return {name: value for name, value in message.items() if name not in _META} or None
-
-
-def _is_decimal(kind: str) -> bool:
-    return kind.startswith("decimal")
 
 
 def _where(samples: Sequence[Sample]) -> str:

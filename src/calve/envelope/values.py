@@ -1,30 +1,46 @@
 """Values of JSON messages as columns of a table: parsed by Spark's `from_json`, some from their text.
 
     message ──from_json──▶ parsed values, texts ──converted──▶ columns
-                 │                              └─ a text that is none of its type ─▶ ERROR with the column
+                 │                              └─ null where one is none of its type ─▶ ERROR with the column
                  └─ a value that does not fit ──▶ the corrupt record ─▶ ERROR with the columns
 
 What Spark has no exact type for comes as text and is converted: uuids, times of day, bytes. Everything else
 is parsed as what it is, in one pass over the message.
+
+Guarantee: a value that has no exact place in its column becomes null here, though it was read, and with it
+the row becomes an error; in lists, maps and structs, too. What `from_json` itself changes (numbers inside of
+JSON, decimals with more digits than their column) is read again by `exact.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from calve.config.columns import SourceColumn
+from calve.config.types import Decimal, List, Map, Plain, Struct, Type, parse_type
 from calve.envelope.types import spark_type
 
 CORRUPT = "__calve_corrupt"
 _OPTIONS = {"columnNameOfCorruptRecord": CORRUPT}
 _TEXTS = ("uuid", "time", "binary")
-_MORE_DIGITS, _DECIMAL_DIGITS_MAX = 4, 38
+_INSIDE = (*_TEXTS, "date")
+"""Read as text inside of others. By itself a date is read as one, and again where its text is longer."""
+_INSTANTS = ("timestamp", "timestamptz")
+_STAY_TEXT = ("uuid", "time")
+"""Inside of lists, maps and structs."""
+_DATE_CHARACTERS = 10
 _MICROSECONDS_A_DAY = 86_400_000_000
+_YEARS = {
+    "date": ("0001-01-01", "9999-12-31"),
+    "timestamp": ("0001-01-01T00:00:00", "9999-12-31T23:59:59.999999"),
+    "timestamptz": ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"),
+}
 _JSON_NULL = '{"__crdb_json_null__":true}'
 
 
@@ -34,6 +50,8 @@ class Values:
 
     bytes_from: Callable[[Column], Column]
     """Bytes from their text."""
+    quotes_decimals: bool = False
+    """Decimals are texts."""
 
     def is_text(self, kind: str) -> bool:
         """Whether values of a type are read as text, and converted."""
@@ -43,28 +61,28 @@ class Values:
         """What `from_json` reads a column as."""
         if self.is_text(kind):
             return T.StringType()
-        if kind == "list<binary>":
-            return T.ArrayType(T.StringType())
-        read = spark_type(kind)
-        # With more digits than the column has: what would be rounded is seen.
-        return _wide(read) if isinstance(read, T.DecimalType) else read
+        return T.DateType() if kind == "date" else _parsed(parse_type(kind))
 
     def schema(self, columns: Sequence[SourceColumn]) -> T.StructType:
         return T.StructType([T.StructField(one.name, self.parsed_type(one.type)) for one in columns])
 
     def converted(self, kind: str, value: Column) -> Column:
-        """A column from what `from_json` read it as; null where a text is none of its type."""
+        """A column from what `from_json` read it as; null where that is none of its type."""
         if self.is_text(kind):
             return self.from_text(kind, value)
-        if kind.startswith("decimal"):
-            return value.cast(spark_type(kind))
-        match kind:
-            case "list<binary>":
-                return F.transform(value, self.bytes_from)
-            case "string":
-                # How CockroachDB tells a null of JSON from one of SQL, where it is asked to.
-                return F.when(value == _JSON_NULL, "null").otherwise(value)
-        return value
+        if kind == "string":
+            return self.converted_text(kind, value)
+        if kind == "date":
+            return within_years(value, kind)
+        target = parse_type(kind)
+        return value if _is_as_read(target) else made(target, value, Inside(self._leaf))
+
+    def converted_text(self, kind: str, text: Column) -> Column:
+        """A column from its text in a row."""
+        if kind == "string":
+            # How CockroachDB tells a null of JSON from one of SQL, where it is asked to.
+            return F.when(text == _JSON_NULL, "null").otherwise(text)
+        return self.from_text(kind, text)
 
     def from_text(self, kind: str, text: Column) -> Column:
         """A column from its text, as keys have it; null where the text is none of its type."""
@@ -74,19 +92,74 @@ class Values:
                 return F.when(F.length(digits) == 32, F.unhex(digits))
             case "time":
                 return time_of_day(text)
+            case "date":
+                return date(text)
             case "binary":
                 return self.bytes_from(text)
             case "string":
                 return text
+        match parse_type(kind):
+            case Decimal() as target:
+                return decimal(text, target)
+            case Plain(name) if name in _INSTANTS:
+                return within_years(text.try_cast(spark_type(kind)), name)
         return text.try_cast(spark_type(kind))
 
     def is_converted(self, kind: str) -> bool:
         """Whether a column is read as something else than it is."""
-        return self.is_text(kind) or kind.startswith("decimal")
+        return self.is_text(kind) or "decimal" in kind or not _is_as_read(parse_type(kind))
 
-    def differs(self, kind: str, read: Column, made: Column) -> Column:
-        """Whether what was read is none of its type: another text, or digits that would be lost."""
-        return read != made if kind.startswith("decimal") else read.isNotNull() & made.isNull()
+    def _leaf(self, kind: Type, value: Column) -> Column:
+        """A value that has none inside, from what was read; null where that is none of its type."""
+        match kind:
+            case Plain("date"):
+                return date(value)
+            case Plain("binary"):
+                return self.bytes_from(value)
+            case Plain(name) if name in _INSTANTS:
+                return within_years(value, name)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """How values inside of lists, maps and structs were read."""
+
+    leaf: Callable[[Type, Column], Column]
+    """A value that has none inside, from what was read; null where that is none of its type."""
+    name: Callable[[str], str] = str
+    """What a field of a struct was called."""
+    key: Callable[[Column], Column] | None = None
+    """A key of a map, where it is not as it was read."""
+
+
+def made(kind: Type, value: Column, inside: Inside) -> Column:
+    """A value from what was read, null where anything inside of it is none of its type."""
+
+    def lost(kind: Type, one: Column) -> Column:
+        return is_lost(one, made(kind, one, inside))
+
+    match kind:
+        case List(element):
+            whole = ~F.exists(value, lambda one: lost(element, one))
+            return F.when(whole, F.transform(value, lambda one: made(element, one, inside)))
+        case Map(_, inner):
+            whole = ~F.exists(F.map_values(value), lambda one: lost(inner, one))
+            pairs = F.transform_values(value, lambda _, one: made(inner, one, inside))
+            if (key := inside.key) is not None:
+                pairs = F.transform_keys(pairs, lambda name, _: key(name))
+            return F.when(whole, pairs)
+        case Struct(fields):
+            parts = [(kind, name, value.getField(inside.name(name))) for name, kind in fields]
+            wrong = reduce(Column.__or__, (lost(kind, one) for kind, _, one in parts))
+            columns = [made(kind, one, inside).alias(name) for kind, name, one in parts]
+            return F.when(value.isNotNull() & ~wrong, F.struct(*columns))
+    return inside.leaf(kind, value)
+
+
+def is_lost(read: Column, made: Column) -> Column:
+    """Whether what was read is none of its type: another text, or digits that would be lost."""
+    return read.isNotNull() & made.isNull()
 
 
 def parse(text: Column, schema: T.StructType) -> Column:
@@ -94,14 +167,57 @@ def parse(text: Column, schema: T.StructType) -> Column:
     return F.from_json(text, T.StructType([*schema.fields, T.StructField(CORRUPT, T.StringType())]), _OPTIONS)
 
 
-def _wide(kind: T.DecimalType) -> T.DecimalType:
-    more = min(_MORE_DIGITS, _DECIMAL_DIGITS_MAX - kind.precision)
-    return T.DecimalType(kind.precision + more, kind.scale + more)
+def _parsed(kind: Type) -> T.DataType:
+    match kind:
+        case List(element):
+            return T.ArrayType(_parsed(element))
+        case Map(key, value):
+            return T.MapType(spark_type(str(key)), _parsed(value))
+        case Struct(fields):
+            return T.StructType([T.StructField(name, _parsed(inner)) for name, inner in fields])
+        case Plain(name) if name in _INSIDE:
+            return T.StringType()
+    return spark_type(str(kind))
+
+
+def _is_as_read(kind: Type) -> bool:
+    """Whether a value is what it was read as, whatever it is."""
+    match kind:
+        case List(element):
+            return _is_as_read(element)
+        case Map(_, value):
+            return _is_as_read(value)
+        case Struct(fields):
+            return all(_is_as_read(inner) for _, inner in fields)
+        case Plain(name):
+            return name in _STAY_TEXT or name not in (*_INSIDE, *_INSTANTS)
+    return True
+
+
+def decimal(text: Column, target: Decimal) -> Column:
+    """A decimal from its text, `1.50` or `4E+2`; null where a digit would be lost."""
+    value = text.try_cast(T.DecimalType(target.precision, target.scale))
+    behind = F.length(F.rtrim(F.regexp_extract(text, r"\.([0-9]*)", 1), F.lit("0")))
+    power = F.coalesce(F.regexp_extract(text, r"[eE]([-+]?[0-9]+)", 1).try_cast("int"), F.lit(0))
+    is_zero = ~text.rlike("^[^eE]*[1-9]")
+    return F.when(is_zero | (behind - power <= target.scale), value)
+
+
+def date(text: Column) -> Column:
+    """A date of `2026-11-16`; null where the text says more: Spark passes over ` BC`."""
+    return within_years(F.when(F.length(text) == _DATE_CHARACTERS, text.try_cast("date")), "date")
+
+
+def within_years(value: Column, kind: str) -> Column:
+    """A date or a time of the years 1 to 9999: others have no place in most engines."""
+    first, last = (F.lit(text).cast(spark_type(kind)) for text in _YEARS[kind])
+    return F.when((value >= first) & (value <= last), value)
 
 
 def hexadecimal(text: Column) -> Column:
     """Bytes as PostgreSQL and CockroachDB print them: `\\x6869`."""
-    return F.when(text.startswith("\\x"), F.unhex(F.substring(text, 3, 2_147_483_647)))
+    is_whole = text.startswith("\\x") & (F.length(text) % 2 == 0)
+    return F.when(is_whole, F.unhex(F.substring(text, 3, 2_147_483_647)))
 
 
 def time_of_day(text: Column) -> Column:

@@ -57,6 +57,8 @@ class Found:
     """PRIMARY KEY stands at the column."""
     is_virtual: bool
     """Computed when it is read: a change does not carry it."""
+    is_json: bool
+    """Declared as JSON, and text in the table."""
 
 
 def column_of(tree: Tree[Token], reading: Reading, types: Mapping[str, str], *, created: bool) -> Found:
@@ -79,6 +81,7 @@ def column_of(tree: Tree[Token], reading: Reading, types: Mapping[str, str], *, 
         is_required or _type_word(kind) in names.REQUIRED,
         is_key,
         any(is_word(node, "VIRTUAL") for node in rest),
+        type_text == "string" and _last_word(kind) in names.JSON,
     )
 
 
@@ -99,6 +102,12 @@ def _check_words(nodes: list[Node], reading: Reading, known: frozenset[str]) -> 
             name_may_follow = is_word(node, *_NAME_FOLLOWS)
         elif isinstance(node, Token):
             name_may_follow = node.type == "MARK"
+
+
+def _last_word(tree: Tree[Token]) -> str:
+    """Of `pg_catalog.jsonb` the type's own name."""
+    words = [str(token) for token in tree.scan_values(lambda token: isinstance(token, Token))]
+    return words[-1].lower() if words else ""
 
 
 def _type_word(tree: Tree[Token]) -> str:

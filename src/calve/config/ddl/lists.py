@@ -27,7 +27,7 @@ def read_columns(columns: object) -> tuple[list[SourceColumn], tuple[str, ...]]:
         trees = [tree for tree in read(columns, "columns").children if isinstance(tree, Tree)]
         found = [column_of(tree, reading, {}, created=False) for tree in trees]
         key = tuple(one.name for one in found if one.is_key)
-        return [SourceColumn(one.name, one.type, one.required) for one in found], key
+        return [SourceColumn(one.name, one.type, one.required, one.is_json) for one in found], key
     entries: Iterable[object]
     if isinstance(columns, Mapping):
         entries = columns.items()
@@ -58,4 +58,4 @@ def _entry(entry: object) -> tuple[SourceColumn, bool]:
         found = column_of(tree, reading, {}, created=False)
     except BadColumns as error:
         raise BadColumns(f"column {name!r}: {error.message}", hint=error.hint) from None
-    return SourceColumn(name, found.type, required or found.required), found.is_key
+    return SourceColumn(name, found.type, required or found.required, found.is_json), found.is_key

@@ -124,6 +124,8 @@ CREATE_WORDS = {
 POSTGRESQL_WORDS = {**CREATE_WORDS, "int": "int", "integer": "int", "serial": "int"}
 
 BY_NAME = {name: line.iceberg for line in LINES for name in line.names}
+JSON = frozenset({"json", "jsonb"})
+"""Names that say that a text is JSON: any value of it, a text with its quotes."""
 REQUIRED = frozenset({"serial", "serial2", "serial4", "serial8", "smallserial", "bigserial"})
 """Names that say NOT NULL, too."""
 NESTED = frozenset({"list", "array", "map", "struct"})

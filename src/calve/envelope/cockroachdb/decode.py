@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -27,8 +28,17 @@ from pyspark.sql import types as T
 from calve.config.columns import SourceColumn, SourceTable
 from calve.envelope.base import Sample
 from calve.envelope.cockroachdb.learn import learn
+from calve.envelope.exact import (
+    TEXTS,
+    UNREADABLE,
+    Exact,
+    marked,
+    marked_name,
+    marked_type,
+    plain,
+)
 from calve.envelope.messages import errors, once, place_of, placed_by, shape
-from calve.envelope.values import CORRUPT, Values, hexadecimal, parse
+from calve.envelope.values import CORRUPT, Values, hexadecimal, is_lost, parse
 from calve.model.columns import ERROR, MARK, OP, PARTITION, RESERVED, TIME, UNFIT
 from calve.model.errors import ConfigError, SchemaMismatch
 
@@ -39,9 +49,9 @@ _CRDB = "__crdb__"
 _TEXT = T.StringType()
 _DELETE = r'^\s*\{\s*("payload"\s*:\s*\{\s*)?"after"\s*:\s*null'
 """At the beginning, where a changefeed writes it: a value of JSON may hold the same words."""
-_UNREAD, _HAS_ROW, _HAS_TIME, _IS_MARK, _IS_DELETE, _POSITIONS, _OTHER = (
+_UNREAD, _UNMARKED, _HAS_ROW, _HAS_TIME, _IS_MARK, _IS_DELETE, _POSITIONS, _OTHER = (
     RESERVED + name
-    for name in ("unread", "has_row", "has_time", "is_mark", "is_delete", "positions", "other")
+    for name in ("unread", "unmarked", "has_row", "has_time", "is_mark", "is_delete", "positions", "other")
 )
 _NULL_AFTER = r'[{,]\s*"after"\s*:\s*null\s*[,}]'
 _NO_AFTER = "there is no `after`, not even a null: others than the wrapped and enriched envelopes do not say "
@@ -131,6 +141,7 @@ class CockroachDB:
             parse(once(F.col("value").cast("string")), self._schema(table)).alias("m"),
         )
         said = _Said(self, table)
+        told = said.exact.read_again(told, said.needs_care(), self._schema(said.read_again), said.text)
         # In steps: what is used twice is computed once, and what is wrong is asked last, of what was made.
         # Until then columns have our names: a table may have a column called `value` or `updated`, too.
         read = told.select(
@@ -181,27 +192,31 @@ class _Said:
 
     def __init__(self, envelope: CockroachDB, table: SourceTable) -> None:
         self._kind, self._table, self._topic = envelope.kind, table, envelope.topic
-        message = F.col("m")
+        self.exact = Exact.of(VALUES, table.columns)
+        message, texts = F.col("m"), F.col(TEXTS)["of"]
         self._positions: Column | None = None
+        self._path: tuple[str, ...]
         match envelope.kind:
             case Kind.WRAPPED:
-                self._row = message["after"]
+                self._row, self._path = message["after"], ("after",)
                 self._has_row = self._row.isNotNull()
                 self.updated, self.resolved, self._named = (
                     message[name] for name in ("updated", "resolved", "topic")
                 )
-                keys = F.coalesce(message["key"], self._positional())
+                self._by_position(message["key"], texts[marked_name("key")])
             case Kind.BARE:
-                self._row = message
+                self._row, self._path = message, ()
                 self._has_row = self._row[_required(table)].isNotNull()
                 about = message[_CRDB]
                 self.updated, self.resolved, self._named = (
                     about[name] for name in ("updated", "resolved", "topic")
                 )
-                keys = F.coalesce(about["key"], self._positional())
+                self._by_position(about["key"], texts[marked_name(_CRDB)][marked_name("key")])
             case _:
                 body = message["payload"] if envelope.payload else message
+                again = texts[marked_name("payload")] if envelope.payload else texts
                 self._row = body["after"]
+                self._path = ("payload", "after") if envelope.payload else ("after",)
                 self._has_row = self._row.isNotNull()
                 self.updated = body["source"]["ts_hlc"]
                 self.resolved = (
@@ -210,15 +225,26 @@ class _Said:
                     else message["resolved"]
                 )
                 self._named = body["source"]["table_name"]
-                named = self._by_name()
-                self._keys = {
-                    name: F.coalesce(body["key"][name], named[name], named["payload"][name])
-                    for name in table.key
-                }
-                return
-        first = table.before_key
-        self._keys = {name: F.get(keys, F.lit(number)) for number, name in enumerate(table.key, first)}
-        self._positions = F.size(keys)
+                self._by_name(body["key"], again[marked_name("key")])
+
+    def text(self, texts: Column, name: str) -> Column:
+        """A column in what was read again."""
+        return reduce(Column.getField, map(marked_name, (*self._path, name)), texts)
+
+    @property
+    def read_again(self) -> SourceTable:
+        """The columns of messages that are read again, and the key."""
+        wanted = [one for one in self._table.columns if one in self.exact.columns or one.name in self._keys]
+        return SourceTable(tuple(wanted), self._table.key)
+
+    @property
+    def _has_decimal_key(self) -> bool:
+        return any(_is_decimal(self._table.column(name)) for name in self._table.key)
+
+    def needs_care(self) -> Column:
+        """Whether a message is read again. Numbers of keys are always changed."""
+        needed = self.exact.is_needed(F.col("value"), self._row.getField, str)
+        return needed | ~self._has_row if self._has_decimal_key else needed
 
     def name(self, one: SourceColumn, what: str = "column") -> str:
         """What a column is called until all is said."""
@@ -227,6 +253,7 @@ class _Said:
     def value(self, one: SourceColumn) -> Column:
         """A data column: of the row, or of the key where there is no row."""
         value = VALUES.converted(one.type, self._row[one.name])
+        value = self.exact.chosen(one, value)
         if one.name not in self._keys:
             return value
         of_key = VALUES.from_text(one.type, self._keys[one.name])
@@ -238,6 +265,7 @@ class _Said:
         """What is needed of a message to say what is wrong with it, beside what was made of it."""
         found = [
             (F.col("m").isNull() | F.col("m")[CORRUPT].isNotNull()).alias(_UNREAD),
+            (F.col(TEXTS).isNotNull() & F.col(TEXTS)["of"].isNull()).alias(_UNMARKED),
             self._has_row.alias(_HAS_ROW),
             self.updated.isNotNull().alias(_HAS_TIME),
             self.resolved.isNotNull().alias(_IS_MARK),
@@ -268,6 +296,7 @@ class _Said:
         reasons = [
             F.when(F.col("value").isNull(), "the message is empty"),
             F.when(F.col(_UNREAD), UNFIT),
+            F.when(F.col(_UNMARKED), UNREADABLE),
             F.when(is_mark & F.col(MARK).isNull(), "the resolved time is no HLC"),
             F.when(~is_mark & ~F.col(_HAS_TIME), self._no_time),
             F.when(~is_mark & F.col(TIME).isNull(), "the time is no HLC"),
@@ -283,7 +312,7 @@ class _Said:
     def _misread(self) -> list[Column]:
         return [
             F.when(
-                VALUES.differs(one.type, F.col(self.name(one, "read")), F.col(self.name(one))),
+                is_lost(F.col(self.name(one, "read")), F.col(self.name(one))),
                 f"column {one.name!r} is no {one.type}",
             )
             for one in self._converted
@@ -321,12 +350,37 @@ class _Said:
             reasons.append(F.when(F.col(self.name(one)).isNull(), missing))
         return F.coalesce(*reasons)
 
-    def _positional(self) -> Column:
-        return F.from_json(F.col("key"), T.ArrayType(_TEXT))
+    # ---------------------------------------------------------------- keys, as texts
 
-    def _by_name(self) -> Column:
-        named = T.StructType([T.StructField(name, _TEXT) for name in self._table.key])
-        return F.from_json(F.col("key"), T.StructType([*named.fields, T.StructField("payload", named)]))
+    def _by_position(self, keys: Column, texts: Column) -> None:
+        kind = T.ArrayType(_TEXT)
+        keys = F.coalesce(keys, F.from_json(F.col("key"), kind))
+        exact = F.coalesce(texts, F.from_json(marked(F.col("key")), kind))
+        self._positions = F.size(keys)
+        self._keys = {
+            name: plain(F.get(exact, F.lit(number)))
+            if _is_decimal(self._table.column(name))
+            else F.get(keys, F.lit(number))
+            for number, name in enumerate(self._table.key, self._table.before_key)
+        }
+
+    def _by_name(self, keys: Column, texts: Column) -> None:
+        key = T.StructType([T.StructField(name, _TEXT) for name in self._table.key])
+        kind = T.StructType([*key.fields, T.StructField("payload", key)])
+        named = F.from_json(F.col("key"), kind)
+        exact = F.from_json(marked(F.col("key")), marked_type(kind))
+        self._keys = {}
+        for name in self._table.key:
+            called = marked_name(name)
+            if _is_decimal(self._table.column(name)):
+                found = texts[called], exact[called], exact[marked_name("payload")][called]
+                self._keys[name] = plain(F.coalesce(*found))
+            else:
+                self._keys[name] = F.coalesce(keys[name], named[name], named["payload"][name])
+
+
+def _is_decimal(one: SourceColumn) -> bool:
+    return one.type.startswith("decimal")
 
 
 def _required(table: SourceTable) -> str:

@@ -96,7 +96,8 @@ def _by_schema(
     for field in after.get("fields", ()):
         name = field["field"]
         kind, sure = _type(field, row.get(name))
-        columns.append(SourceColumn(name, kind, not field.get("optional", True)))
+        is_json = field.get("type") == "json"
+        columns.append(SourceColumn(name, kind, not field.get("optional", True), is_json))
         guessed += () if sure else (name,)
     key = _at(message, ("payload", "source", "primary_keys"))
     named = tuple(key) if isinstance(key, list) else ()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from calve.config.columns import SourceColumn, SourceTable
@@ -36,7 +37,7 @@ def _column(field: Field, known: SourceTable | None) -> SourceColumn:
     if known is not None and field.name in known.names and field.name not in known.guessed:
         declared = known.column(field.name)
         if can_be(field, parse_type(declared.type)):
-            return SourceColumn(field.name, declared.type, field.required)
+            return replace(declared, required=field.required)
     return SourceColumn(field.name, str(field.type()), field.required)
 
 

@@ -41,7 +41,7 @@ def keep_topic(files: Files, name: str, kept: Kept) -> None:
     body = {
         "version": _VERSION,
         "topic": name,
-        "columns": [[column.name, column.type, column.required] for column in table.columns],
+        "columns": [[one.name, one.type, one.required, one.is_json] for one in table.columns],
         "key": table.key,
         "guessed": table.guessed,
         "before_key": table.before_key,

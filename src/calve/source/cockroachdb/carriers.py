@@ -12,12 +12,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+_EPOCH, _DAY = date(1970, 1, 1).toordinal(), 86_400_000_000
+JSON = "json"
+"""A column of text that was declared as JSON: the one type here that is not Iceberg's."""
 _TEXT = ("date", "time", "uuid", "binary")
 """What comes as text, and is made a value here."""
+
+
+_DAYS = (date(1, 1, 1).toordinal() - _EPOCH, date(9999, 12, 31).toordinal() - _EPOCH)
+_MICROSECONDS = (_DAYS[0] * _DAY, (_DAYS[1] + 1) * _DAY - 1)
+_YEARS = {
+    pa.date32(): _DAYS,
+    pa.timestamp("us"): _MICROSECONDS,
+    pa.timestamp("us", "UTC"): _MICROSECONDS,
+}
+"""The first and the last that a table holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +40,7 @@ class Carrier:
 
     name: str
     type: str
-    """In Iceberg's notation."""
+    """In Iceberg's notation, or `json`."""
     arrow: pa.DataType
     """As it goes to Spark."""
     json: pa.DataType | None
@@ -39,13 +53,17 @@ class Carrier:
     def finish(self, array: pa.Array) -> pa.Array:
         """A column as the parser read it, as it goes to Spark."""
         found = _FINISH[self.type](array) if self.type in _FINISH else array
-        return found if found.type == self.arrow else pc.cast(found, self.arrow)
+        found = found if found.type == self.arrow else pc.cast(found, self.arrow)
+        _check(found)
+        return found
 
 
 def carrier(name: str, text: str) -> Carrier:
     """How a column of a type in Iceberg's notation is carried. On the driver."""
     from calve.config.types import arrow_type
 
+    if text == JSON:
+        return Carrier(name, text, pa.string(), pa.string())
     arrow = arrow_type(text, carried=True)
     if text in _TEXT:
         return Carrier(name, text, arrow, pa.string())
@@ -57,6 +75,23 @@ def _is_slow(kind: pa.DataType) -> bool:
     inner = [kind.field(at).type for at in range(kind.num_fields)]
     here = pa.types.is_map(kind) or pa.types.is_date(kind) or pa.types.is_binary(kind)
     return here or any(map(_is_slow, inner))
+
+
+def _check(array: pa.Array) -> None:
+    """Refuse what Arrow's parsers let pass: more digits than a decimal has, and the year 0."""
+    kind = array.type
+    if pa.types.is_decimal(kind):
+        array.validate(full=True)
+    elif kind in _YEARS:
+        found = pc.min_max(array)
+        first, last = _YEARS[kind]
+        if found["min"].is_valid and not (first <= found["min"].value and found["max"].value <= last):
+            raise pa.ArrowInvalid("beyond the years 1 to 9999")
+    elif pa.types.is_list(kind):
+        _check(array.flatten())
+    elif pa.types.is_struct(kind):
+        for one in array.flatten():
+            _check(one)
 
 
 def _date(array: pa.Array) -> pa.Array:

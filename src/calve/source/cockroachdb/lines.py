@@ -3,8 +3,8 @@
     stream ──blocks of whole lines──▶ fast: `after` by the declared types ──▶ rows with their struct
                                       │ does not parse: halved, and again; from 16 lines on
                                       ▶ slim: `updated`, and whether `after` is null ──▶ rows with `raw`
-                                        │ does not parse: halved, down to one line
-                                        ▶ a row with an error
+                                        │ does not parse: halved, down to one line, by Python
+                                        ▶ the same, or a row with an error
 
 Guarantee: every line is one row, whatever is wrong with it, and says where it stands (P8). A line costs
 kernels, not Python: only a line that nothing can be made of is looked at alone. A block is what is held in
@@ -24,15 +24,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from calve.source.cockroachdb.blocks import Block
+from calve.source.cockroachdb.carriers import JSON
 from calve.source.cockroachdb.keys import KeyReader
 from calve.source.cockroachdb.plan import DELETE, TIME, UPSERT, TopicPlan
+from calve.source.cockroachdb.texts import quoted
 
 LEAF_LINES = 16
 """A block this small is not halved further to save its good rows from the slower parser."""
@@ -79,7 +81,7 @@ class LineReader:
             for half in block.halves():
                 yield from self.rows(half)
         elif block.text.strip():
-            yield self._bad(block)
+            yield self._alone(block)
 
     def _try_fast(self, block: Block) -> Rows | None:
         if self._fast is None:
@@ -169,6 +171,12 @@ class LineReader:
                 error = pc.if_else(pc.and_(absent, pc.is_null(error)), said, error)
         return error
 
+    def _alone(self, block: Block) -> Rows:
+        """A line that Arrow cannot parse: it holds a number that no double holds, or is no row."""
+        slim = _slim(block.text)
+        found = None if slim is None else self._try_slim(Block(block.first, slim))
+        return self._bad(block) if found is None else replace(found, raw=block.lines)
+
     def _bad(self, block: Block) -> Rows:
         """A line that is no row."""
         try:
@@ -194,6 +202,25 @@ def _not_finite(table: TopicPlan) -> re.Pattern[bytes] | None:
     return re.compile(rf'((?:{names})\s*:\s*)"(NaN|-?Infinity)"'.encode()) if names else None
 
 
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    if len(found := dict(pairs)) != len(pairs):
+        raise ValueError("a field stands twice")
+    return found
+
+
+def _slim(text: bytes) -> bytes | None:
+    """A line without the values of its row; `None` where it is no object."""
+    try:
+        # `int` refuses the words that are numbers for Python alone.
+        said = json.loads(text, parse_constant=int, object_pairs_hook=_unique)
+    except ValueError:
+        return None
+    if not isinstance(said, dict):
+        return None
+    kept = {name: said[name] for name in _SLIM.names if name in said}
+    return json.dumps(kept | ({"after": {}} if isinstance(said.get("after"), dict) else {})).encode()
+
+
 def parse(text: bytes, schema: pa.Schema) -> pa.RecordBatch:
     """Lines of JSON as the columns of a schema; other fields are passed over."""
     table = pj.read_json(
@@ -216,7 +243,11 @@ def times(updated: pa.Array) -> pa.Array:
 
 
 def _values(after: pa.Array, table: TopicPlan) -> pa.Array:
-    arrays = [one.finish(after.field(at)) for at, one in enumerate(table.columns)]
+    # Of JSON the parser reads texts alone.
+    arrays = [
+        quoted(after.field(at)) if one.type == JSON else one.finish(after.field(at))
+        for at, one in enumerate(table.columns)
+    ]
     return pa.StructArray.from_arrays(arrays, fields=list(table.arrow))
 
 

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from calve.model.errors import ConfigError
 from calve.source.cockroachdb.blocks import numbers
+from calve.source.cockroachdb.carriers import JSON
 from calve.source.cockroachdb.footer import without_decimals
 from calve.source.cockroachdb.lines import Rows, times
 from calve.source.cockroachdb.names import DataFile
@@ -125,7 +126,8 @@ class ParquetReader:
         """Rows as they would have come in JSON."""
         columns = {name: batch[name] for name in batch.schema.names if not name.startswith(META)}
         numbers = [one.name for one in self._table.columns if one.type.startswith("decimal")]
-        after = pc.if_else(deleted, "null", json_objects(columns, numbers))
+        documents = [one.name for one in self._table.columns if one.type == JSON]
+        after = pc.if_else(deleted, "null", json_objects(columns, numbers, documents))
         key = json_arrays({name: columns[name] for name in self._table.key if name in columns}, numbers)
         updated = pc.fill_null(quoted(batch[UPDATED]), "null")
         parts = ['{"after": ', after, ', "key": ', key, ', "updated": ', updated, "}"]

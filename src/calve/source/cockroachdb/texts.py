@@ -13,11 +13,18 @@ _NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 _CONTROLS = [chr(number) for number in range(32)]
 
 
-def json_objects(columns: Mapping[str, pa.Array], numbers: Sequence[str] = ()) -> pa.Array:
-    """Objects, a row each. `numbers` are columns of text that holds numbers."""
-    return _joined(
-        "{", [(f"{json.dumps(name)}: ", json_values(a, name in numbers)) for name, a in columns.items()], "}"
-    )
+def json_objects(
+    columns: Mapping[str, pa.Array], numbers: Sequence[str] = (), documents: Sequence[str] = ()
+) -> pa.Array:
+    """Objects, a row each. `numbers` are columns of text that holds numbers, `documents` of text that is JSON
+    already."""
+    values = {
+        name: pc.fill_null(pc.cast(array, pa.string()), "null")
+        if name in documents
+        else json_values(array, name in numbers)
+        for name, array in columns.items()
+    }
+    return _joined("{", [(f"{json.dumps(name)}: ", array) for name, array in values.items()], "}")
 
 
 def json_arrays(columns: Mapping[str, pa.Array], numbers: Sequence[str] = ()) -> pa.Array:

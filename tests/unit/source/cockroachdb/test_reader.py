@@ -351,3 +351,55 @@ def test_types_with_maps_come_as_text(tmp_path):
     assert plan(tmp_path, declared).schema.field("t0").type.field("m").type == pa.map_(
         pa.string(), pa.struct([("a", pa.int32()), ("b", pa.list_(pa.date32()))])
     )
+
+
+def test_what_arrow_would_change_is_left_to_the_slower_parser(tmp_path):
+    columns = [
+        ("id", "long"), ("d", "decimal(10,2)"), ("full", "decimal(38,9)"), ("many", "list<decimal(10,2)>"),
+        ("day", "date"), ("at", "timestamp"), ("zoned", "timestamptz"), ("moments", "list<timestamp>"),
+        ("data", "binary"), ("note", "string"),
+    ]  # fmt: skip
+    exact = {
+        "d": ["1.5", "12345678.90", "4E+2", "1.5000", "null"],
+        "full": ["12345678901234567890123456789.123456789", "1.5E-7"],
+        "many": ["[1.5, null]", "[]"],
+        "day": ['"0001-01-01"', '"9999-12-31"'],
+        "at": ['"9999-12-31T23:59:59.999999"'],
+        "zoned": ['"0001-01-01T00:00:00Z"'],
+        "data": [r'"\\x6869"'],
+        "note": ['"5"', '"1.10"'],
+    }
+    refused = {
+        "d": ["1.005", "1.00000001", "99999999.999", "123456789", "1e-40", "1e400", '"NaN"'],
+        "full": ["0.1234567891"],
+        "many": ["[1.005]", "[123456789]"],
+        "day": ['"0044-03-15 BC"', '"0000-01-01"', '"10000-01-01"', '"infinity"', '"2026"'],
+        "at": ['"0000-12-31T00:00:00"', '"10000-01-01T00:00:00"', '"infinity"'],
+        "zoned": ['"0000-12-31T00:00:00Z"', '"0044-03-15T00:00:00Z BC"'],
+        "moments": ['["0000-12-31T00:00:00"]'],
+        "data": [r'"\\x123"', '"hello"'],
+        "note": ["5", "1.10", '{"a": 1e400}'],
+    }
+
+    def texts(some: dict[str, list[str]]) -> list[str]:
+        rows = [f'{{"id": 1, "{name}": {value}}}' for name, values in some.items() for value in values]
+        return [f'{{"after": {row}, "key": [1], "updated": "{HLC}"}}' for row in rows]
+
+    declared = {"my-topic": (columns, ["id"])}
+    for number, text in enumerate(texts(exact)):
+        (row,) = read_lines(tmp_path / f"exact{number}", [text], declared=declared)
+        assert (row["error"], row["raw"], row["t0"]["id"]) == (None, None, 1), text
+    for number, text in enumerate(texts(refused)):
+        (row,) = read_lines(tmp_path / f"refused{number}", [text], declared=declared)
+        assert (row["error"], row["raw"], row["change"], row["t0"]) == (None, text, "upsert", None), text
+
+
+def test_a_text_in_a_column_of_json_has_quotes_and_other_json_is_left_to_the_slower_parser(tmp_path):
+    declared = {"my-topic": ([("id", "long"), ("j", "json")], ["id"])}
+    texts = {'"5"': '"5"', '""': '""', '"a\\"\\\\\\n"': '"a\\"\\\\\\n"', "null": None}
+    lines = [f'{{"after": {{"id": 1, "j": {one}}}, "key": [1], "updated": "{HLC}"}}' for one in texts]
+    rows = read_lines(tmp_path, lines, declared=declared)
+    assert [row["t0"]["j"] for row in rows] == list(texts.values())
+    lines = [line.replace('"j": ', '"j": 5, "x": ') for line in lines[:1]]
+    (row,) = read_lines(tmp_path, lines, declared=declared)
+    assert (row["t0"], row["raw"]) == (None, lines[0])
