@@ -244,3 +244,25 @@ def test_another_key_is_refused_and_one_that_was_not_known_is_taken():
         merge(
             SourceTable.of("a long, b long", key=["a"]), SourceTable.of("a long, b long", key=["b"]), "here"
         )
+
+
+def test_columns_that_differ_in_capital_letters_alone_are_refused_by_their_names():
+    with pytest.raises(BadName, match=r"'id' and 'ID' .* differ in capital letters") as refused:
+        SourceTable.of({"id": "long", "ID": "string"}, key=["id"])
+    assert "Rename one of them" in refused.value.hint
+    known = SourceTable.of("id long primary key, name string")
+    with pytest.raises(BadName, match="'name' and 'Name'"):
+        merge(known, SourceTable.of("Name string"), "topic t")
+
+
+def test_a_column_of_json_is_known_as_such_where_it_is_declared():
+    created = SourceTable.from_create_table(
+        "CREATE TABLE t (id INT8 PRIMARY KEY, a JSONB NOT NULL, b pg_catalog.json, c TEXT, d JSONB, e JSONB)",
+        types={"d": "string", "e": "struct<x: long>"},
+    )
+    assert [one.name for one in created.columns if one.is_json] == ["a", "b", "d"]
+    listed = SourceTable.of("id long primary key, a jsonb, b string, c json")
+    assert [one.name for one in listed.columns if one.is_json] == ["a", "c"]
+    assert {one.type for one in listed.columns[1:]} == {"string"}
+    shown = SourceTable((SourceColumn("a", "string"),), (), ("a",))
+    assert merge(listed, shown, "topic t") == listed

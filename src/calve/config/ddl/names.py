@@ -64,7 +64,7 @@ LINES: tuple[Line, ...] = (
     Line(("national character varying", "national char varying"), "string", _TWO, _TEXT),
     Line(("national character", "national char"), "string", _TWO, _TEXT),
     Line(("name", "citext"), "string", _TWO, _TEXT),
-    Line(("json", "jsonb"), "string", _SQL, "any JSON value, kept as its text"),
+    Line(("json", "jsonb"), "string", _SQL, "any JSON value, kept as JSON: numbers digit by digit"),
     Line(("uuid",), "uuid", _SQL, 'text: `"63616665-6630-…"`'),
     Line(("bytea", "bytes", "blob"), "binary", _SQL, r'text: `"\\x6869"`', _BYTES),
     Line(("date",), "date", (*_SQL, SPARK), 'text: `"2026-11-16"`'),

@@ -64,6 +64,20 @@ assert orders.key == ("id",)
 | word | in a column list | in a `CREATE TABLE` | … with `dialect="postgresql"` |
 |---|---|---|---|
 {words}
+## Values that do not fit
+
+No value is rounded, cut or moved. These are errors of their row (it stops the stream, or goes to the
+quarantine): a decimal with more digits than its column has, zeros at its end apart; a date or a timestamp
+that is infinite or beyond the years 1 to 9999 (`BC`); bytes that are no hexadecimal digits, or an odd number
+of them. So inside of lists, maps and structs.
+
+JSON that becomes a string is written without blanks; its numbers keep their digits (`1.10`, `1e400`). A
+column that is declared as `json` or `jsonb` holds JSON: the text `"5"` has its quotes, and is not the number
+`5`. In one that is declared as `string`, or guessed, nothing tells the two apart: both are `5`. A message
+with U+FDD0 beside such numbers is an error: that character is how they are told apart on their way.
+
+Columns whose names differ in capital letters alone are refused.
+
 ## Guessed
 
 Where nothing is declared and messages have no schema, types are guessed from the first values, and one
