@@ -9,13 +9,16 @@ It is asked through the client that Spark's Kafka source brings along, with the 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
-from calve.model.errors import BrokerError
+from calve.model.errors import BrokerError, ConfigError
+
+_log = logging.getLogger("calve.source")
 
 _OF_KAFKA = "kafka."
 _UNKNOWN = "org.apache.kafka.common.errors.UnknownTopicOrPartitionException"
@@ -45,6 +48,28 @@ def topic_ids(spark: Any, options: Mapping[str, str], names: Sequence[str]) -> d
                     hint="Nothing was written. Start the query again when the broker is there.",
                 ) from error
     return found
+
+
+def check_kept(spark: Any, options: Mapping[str, str], names: Sequence[str]) -> None:
+    """Refuse topics that are compacted. Compaction keeps the last record of a key: of a delete that is the
+    tombstone behind it, which does not say where in the order of events it stands."""
+    kinds = spark._jvm.org.apache.kafka.common.config
+    with _client(spark, options) as client:
+        for name in names:
+            topic = kinds.ConfigResource(getattr(kinds, "ConfigResource$Type").TOPIC, name)
+            asked = spark._jvm.java.util.Collections.singleton(topic)
+            try:
+                said = client.describeConfigs(asked).values().get(topic).get()
+            except Py4JJavaError as error:
+                _log.warning("whether topic %s is compacted is not known: %s", name, error.java_exception)
+                continue
+            if "compact" in said.get("cleanup.policy").value():
+                raise ConfigError(
+                    f"topic {name!r} is compacted (cleanup.policy): of a delete its tombstone alone may be "
+                    "left, and the row would stay",
+                    hint="Set cleanup.policy=delete. Or give it a min.compaction.lag.ms that is longer than "
+                    "a feed will ever stand still, and say compacted='allow'.",
+                )
 
 
 @contextmanager

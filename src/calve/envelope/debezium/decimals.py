@@ -21,6 +21,7 @@ from pyspark.sql import types as T
 from calve.config.types import Decimal
 from calve.config.types.tree import DIGITS_MAX
 from calve.envelope.messages import let
+from calve.envelope.values import decimal
 
 LONG_DIGITS = 18
 _HALF_HEX = 16
@@ -69,13 +70,7 @@ def text_from_digits(digits: Column, scale: Column) -> Column:
 
 def from_text(text: Column, target: Decimal) -> Column:
     """A decimal from its text; null where a digit would be lost."""
-
-    def made(one: Column) -> Column:
-        value = one.try_cast(_type(target))
-        exact = one.try_cast(T.DecimalType(DIGITS_MAX, DIGITS_MAX - (target.precision - target.scale)))
-        return F.when(value == exact, value)
-
-    return let(text, made)
+    return let(text, lambda one: decimal(one, target))
 
 
 def _unscaled(digits: Column) -> Column:

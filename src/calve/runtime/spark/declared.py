@@ -21,7 +21,7 @@ _CREATE = re.compile(r"\s*(--.*\n\s*|/\*.*?\*/\s*)*create\b", re.IGNORECASE)
 
 
 def settings_of(settings: Mapping[str, Any], topics: Sequence[str] | None) -> dict[str, Any]:
-    known = {"other_columns", "job_id", "key", "transaction_topic", "transaction_tables"}
+    known = {"other_columns", "job_id", "key", "transaction_topic", "transaction_tables", "compacted"}
     if unknown := [name for name in settings if name not in known]:
         raise ConfigError(
             f"there is no setting {unknown[0]!r} of this feed",
@@ -30,6 +30,8 @@ def settings_of(settings: Mapping[str, Any], topics: Sequence[str] | None) -> di
     other = settings.get("other_columns", "refuse")
     if other not in ("refuse", "ignore"):
         raise ConfigError(f"other_columns cannot be {other!r}", hint="Say 'refuse' or 'ignore'.")
+    if settings.get("compacted", "refuse") not in ("refuse", "allow"):
+        raise ConfigError(f"compacted cannot be {settings['compacted']!r}", hint="Say 'refuse' or 'allow'.")
     return {
         "ignores_columns": other == "ignore",
         "job_id": settings.get("job_id"),

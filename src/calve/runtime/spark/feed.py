@@ -80,6 +80,8 @@ class Feed:
     what there is, and a limit of a micro-batch would be the limit of the run."""
     job_id: str | None = None
     """Of a changefeed, for the summaries of snapshots."""
+    check: Callable[[], None] = lambda: None
+    """What is looked at before the query starts."""
     ids: Callable[[], Mapping[str, str]] = dict
     """What tells a topic from another one that came into its place, where the source knows that."""
 

@@ -96,6 +96,7 @@ class FeedWriter(StreamWriter):
         self._check_said()
         # What can be refused before the first message: topics, the catalog, options, names that are known.
         self._feed.ids()
+        self._feed.check()
         lake = self._said.lake(_name(self._first_topic, names, pattern), session)
         catalog = open_catalog(lake.catalog)
         taken: dict[str, str] = {}
