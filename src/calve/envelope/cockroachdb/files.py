@@ -18,7 +18,8 @@ from pyspark.sql import functions as F
 
 from calve.config.columns import SourceTable
 from calve.envelope.base import Sample
-from calve.envelope.cockroachdb.decode import CockroachDB, Kind
+from calve.envelope.cockroachdb.decode import CockroachDB
+from calve.envelope.cockroachdb.kinds import Kind
 from calve.envelope.messages import errors, place_of, quoted
 from calve.envelope.types import spark_type
 from calve.model.columns import MARK, OP, PARTITION, TIME
