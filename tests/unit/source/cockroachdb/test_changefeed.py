@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from calve.source.cockroachdb.names import DataFile, ResolvedFile, parse_name, parse_ts
@@ -35,6 +35,7 @@ def test_what_sorts_before_a_resolved_file_holds_the_table_as_of_it(seed, layout
     names = {path: parse_name(path) for path in sorted(writes)}
     marks = [file.time for file in names.values() if isinstance(file, ResolvedFile)]
     assert marks == feed.resolved
+    assume(feed.resolved)  # one that restarts in every round says nothing
     for table in TABLES:
         latest: dict[str, tuple[str, dict | None]] = {}
         for path, file in names.items():
