@@ -102,7 +102,7 @@ class Bucket:
     def deliver_rest(self) -> None:
         """All that is under way, and what resolves the last change."""
         self._feed.nemesis = QUIET
-        while self._coming or self._feed.resolved[-1] < self._history.now:
+        while self._coming or (self._feed.resolved or [0])[-1] < self._history.now:
             if not self._coming:
                 self._coming.extend(self._feed.round())
             while self._coming:
