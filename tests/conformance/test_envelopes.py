@@ -30,7 +30,7 @@ def dialects() -> list[Any]:
 
     return [
         Cockroach(),
-        Cockroach(Kind.ENRICHED),
+        pytest.param(Cockroach(Kind.ENRICHED), marks=pytest.mark.nightly),
         Cockroach(Kind.ENRICHED, schemas=True),
         Cockroach(Kind.BARE),
         Subscribed(),

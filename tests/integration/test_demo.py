@@ -191,6 +191,7 @@ def shown(outcome: Outcome) -> str:
 
 
 @pytest.mark.spark
+@pytest.mark.nightly
 @pytest.mark.timeout(600)
 def test_a_driver_that_fails_is_told_in_its_own_words(tmp_path):
     """Nothing is kept of it, and the exit code says so."""

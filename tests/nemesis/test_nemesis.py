@@ -31,6 +31,7 @@ def duck() -> Iterator[Any]:
         yield reader.connection
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(600)
 def test_a_driver_that_is_killed_again_and_again_leaves_a_table_that_is_right(
     spark: Any, duck: Any, tmp_path: Path

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import tempfile
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,6 +87,8 @@ class TaskPlan:
     """`None`: the first row that does not fit is the end of the job."""
     carried: tuple[tuple[str, str], ...] = ()
     """Columns that come in a carrier (carry.py)."""
+    columns: tuple[str, ...] = ()
+    """The names of the columns, where rows come without them."""
     tied: bytes | None = None
     """Key and sequence, as an Arrow stream, of changes that nothing decides between: for the quarantine."""
 
@@ -96,12 +98,18 @@ def run_task(plan: TaskPlan, record_batches: Iterable[pa.RecordBatch]) -> Iterat
     pa.set_cpu_count(1)  # the engine runs a task a core
     task = Task(plan)
     try:
-        report = task.run(record_batches)
+        report = task.run(_named(plan.columns, record_batches) if plan.columns else record_batches)
     finally:
         task.discard()
     settle()
     if report.counts.rows:
         yield from report.to_rows()
+
+
+def _named(names: Sequence[str], record_batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for one in record_batches:
+        fields = [field.with_name(name) for field, name in zip(one.schema, names, strict=True)]
+        yield pa.RecordBatch.from_arrays(one.columns, schema=pa.schema(fields))
 
 
 class Task:

@@ -58,7 +58,8 @@ def _bank(
     return bank, {"envelope": "debezium", "tables": tables}
 
 
-@pytest.mark.parametrize("schemas", ["false", pytest.param("true", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("schemas", ["false", "true"])
 def test_no_snapshot_shows_half_a_transaction_and_the_last_is_the_database(
     schemas, spark, lake: Lake, duckdb, kafka: Kafka, database: str, debezium: Debezium, tmp_path: Path
 ) -> None:

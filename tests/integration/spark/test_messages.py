@@ -12,6 +12,7 @@ import pytest
 
 import calve
 from calve import ConfigError
+from calve.config.columns import SourceColumn, SourceTable
 from tests.support.dialects.cockroachdb import Cockroach, upper
 from tests.support.dialects.debezium import Postgres
 from tests.support.feeds import Change, Event, FeedFlow, Mark, Raw
@@ -220,6 +221,18 @@ def test_two_topics_of_one_table_are_refused_before_anything_is_read(spark, flow
     it = flow(Cockroach(), {"a.orders": SMALL, "b.orders": SMALL})
     with pytest.raises(ConfigError, match=r"the topics 'a\.orders' and 'b\.orders' would both be written to"):
         it.start()
+
+
+def test_a_column_may_have_any_name(flow, duckdb) -> None:
+    columns = (
+        SourceColumn("id", "long", True),
+        SourceColumn("name", "string"),
+        SourceColumn("a.b`c d", "long"),
+    )
+    it = flow(Cockroach(), {"orders": SourceTable(columns, ("id",))})
+    it.put(Change(10, {"id": 1}, {"id": 1, "name": "a", "a.b`c d": 7}), Mark(20))
+    it.run()
+    assert len(it.check(duckdb)) == 1
 
 
 def test_a_checkpoint_is_of_its_tables(flow) -> None:

@@ -128,7 +128,7 @@ def test_case_12_a_new_checkpoint_is_refused_until_told_which_one_it_goes_on_for
     assert one.generation() == generation, "a refused query fences nobody"
 
 
-@pytest.mark.parametrize("kind", ["maximum", "mark"])
+@pytest.mark.parametrize("kind", [pytest.param("maximum", marks=pytest.mark.nightly), "mark"])
 def test_case_12_a_new_checkpoint_that_reads_all_again_goes_on_from_the_table_s_frontier(
     flow: MakeFlow, kind: str, duckdb: DuckReader
 ) -> None:

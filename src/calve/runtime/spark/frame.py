@@ -11,12 +11,11 @@ again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -198,24 +197,12 @@ def run_tasks(frame: DataFrame, plan: TaskPlan, key: Sequence[str], tasks: int) 
     names = frame.columns
     # PySpark hands columns to Arrow by names that it does not quote.
     numbered = frame.toDF(*(f"{RESERVED}{number}" for number in range(len(names))))
-    rows = numbered.mapInArrow(partial(_run_named, plan, names), SPARK_SCHEMA).collect()
+    plan = replace(plan, columns=tuple(names))
+    rows = numbered.mapInArrow(partial(run_task, plan), SPARK_SCHEMA).collect()
     report = Report.of((row["kind"], row["body"]) for row in rows)
     if report.refused is not None:
         raise report.refused
     return report
-
-
-def _run_named(
-    plan: TaskPlan, names: Sequence[str], rows: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """A task over columns that have lost their names."""
-
-    def named() -> Iterator[pa.RecordBatch]:
-        for record_batch in rows:
-            fields = [field.with_name(name) for field, name in zip(record_batch.schema, names, strict=True)]
-            yield pa.RecordBatch.from_arrays(record_batch.columns, schema=pa.schema(fields))
-
-    return run_task(plan, named())
 
 
 def write_segment(frame: DataFrame, path: str, uri: str) -> Segment | None:
