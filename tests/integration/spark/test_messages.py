@@ -165,6 +165,18 @@ def test_events_of_tables_that_no_topic_names_are_refused(flow) -> None:
     assert "transaction_tables={'orders': 'public.orders'}" in said
 
 
+def test_a_message_that_cannot_be_read_is_told_of_beside_transactions_too(flow, duckdb) -> None:
+    topic = "shop.public.orders"
+    it = flow(Postgres(), {topic: SMALL}, read={"transaction_topic": "shop.transaction"})
+    whole = event(1, "a", 200, commit=100, number=1, topic=topic)
+    it.put(whole, Raw("half a li", topic=topic), end(100, 250, public__orders=1))
+    assert "the message is no JSON object" in it.refused()
+    it.write = lambda writer: writer.on_bad_row("quarantine")
+    it.run()
+    assert shown(it, duckdb, topic) == [(1, "a")]
+    assert len(it.quarantined(topic)) == 1
+
+
 def test_transactions_without_an_lsn_are_refused(flow) -> None:
     topic = "shop.public.orders"
     it = flow(Postgres(), {topic: SMALL}, read={"transaction_topic": "shop.transaction"})

@@ -110,7 +110,10 @@ class Observer:
         counts = counted.limit(self.collected + 1).collect()
         if max(len(ended), len(counts)) > self.collected:
             _check_ends(said.where(F.col("at").isNull()).limit(1).collect())
-            self._check_events(counted.where(~F.col("table").isin(*self.tables)).limit(1).collect())
+            strange = ~F.col("table").isin(*self.tables) | (
+                F.col("transaction").isNotNull() & F.col("time").isNull()
+            )
+            self._check_events(counted.where(strange).limit(1).collect())
             return self._settled(said, counted, state)
         _check_ends(ended)
         self._check_events(counts)
@@ -128,7 +131,9 @@ class Observer:
 
     def _counted(self, all_events: DataFrame, state: State) -> DataFrame:
         """Events beyond those that were counted before, by transaction, table and partition."""
-        mine = all_events.withColumn("table", F.regexp_replace("table", _STRANGE, "_"))
+        # A message that cannot be read is no event: it is told of where messages are decoded.
+        mine = all_events.where(F.col("table").isNotNull())
+        mine = mine.withColumn("table", F.regexp_replace("table", _STRANGE, "_"))
         if last := state.last_of():
             known = mine.sparkSession.createDataFrame(
                 [(*name, number) for name, number in last.items()],
@@ -146,7 +151,7 @@ class Observer:
     def _check_events(self, counts: Sequence[Any]) -> None:
         """Whoever counts too few events takes half a transaction for all of it."""
         for row in counts:
-            if row["table"] is not None and row["table"] not in self.tables:
+            if row["table"] not in self.tables:
                 raise ConfigError(
                     f"partition {row['partition']} has events of the table {row['table']}, and its "
                     f"transactions are counted by the names of topics: {', '.join(sorted(self.tables))}",

@@ -84,6 +84,6 @@ def _digits(number: Column) -> Column:
 
 
 def collection(source: Column) -> Column:
-    """The table of an event, as a transaction's END names it."""
+    """The table of an event, as a transaction's END names it; null where a message has none."""
     of = F.when(source["connector"] == POSTGRES, source["schema"]).otherwise(source["db"])
-    return F.concat_ws(".", of, source["table"])
+    return F.when(source["table"].isNotNull(), F.concat_ws(".", of, source["table"]))
