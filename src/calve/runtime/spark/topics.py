@@ -56,7 +56,15 @@ def keep_id(files: Files, name: str, number: str) -> None:
     text = files.read(place)
     if text is None:
         files.write_new(place, json.dumps({"version": _VERSION, "topic": name, "id": number}))
-    elif json.loads(text)["id"] != number:
+        return
+    try:
+        known = json.loads(text)["id"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise Diverged(
+            f"{place} of the checkpoint cannot be read: {error!r}",
+            hint="A newer release wrote it, or the file was changed. Use that release, or restore it.",
+        ) from error
+    if known != number:
         raise Overcompacted(
             f"topic {name!r} was deleted and made anew: the offsets up to which it was read are of another "
             "topic, and records between the two may be lost",

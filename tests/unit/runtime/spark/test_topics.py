@@ -5,8 +5,16 @@ from __future__ import annotations
 import pytest
 
 from calve.config.columns import SourceColumn, SourceTable
-from calve.model.errors import Diverged
-from calve.runtime.spark.topics import Kept, carried, check_selected, check_sink, keep_topic, read_topics
+from calve.model.errors import Diverged, Overcompacted
+from calve.runtime.spark.topics import (
+    Kept,
+    carried,
+    check_selected,
+    check_sink,
+    keep_id,
+    keep_topic,
+    read_topics,
+)
 from tests.support.checkpoints import MemoryFiles
 
 ORDERS = SourceTable.of("id long primary key, u uuid, at time, l list<uuid>")
@@ -49,6 +57,19 @@ def test_a_file_that_was_changed_stops_the_feed():
     files.write_new(f"calve/topics/{name}", '{"version": 99}')
     with pytest.raises(Diverged, match="cannot be read"):
         read_topics(files)
+
+
+def test_a_topic_that_is_another_one_or_unknown_stops_the_feed():
+    files = MemoryFiles()
+    keep_id(files, "orders", "a")
+    keep_id(files, "orders", "a")
+    with pytest.raises(Overcompacted, match="'orders' was deleted and made anew"):
+        keep_id(files, "orders", "b")
+    (name,) = files.names("calve/topic-ids")
+    files.delete(f"calve/topic-ids/{name}")
+    files.write_new(f"calve/topic-ids/{name}", "{")
+    with pytest.raises(Diverged, match="cannot be read"):
+        keep_id(files, "orders", "a")
 
 
 def test_only_columns_of_their_own_come_in_carriers():
