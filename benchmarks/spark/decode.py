@@ -4,6 +4,9 @@ The same Parquet file of messages is read by both, in turns, into a sink that dr
 a message into the columns of the table and the fields of its envelope, and does nothing else: no times, no
 keys of deletes, no errors. What is counted is CPU time of the JVM and of Python workers, because machines are
 shared: a ratio of 1 means that all the rest costs nothing. Of Avro the peer reads the same messages in JSON.
+
+Plain messages are read by kernels, and all of these are; a second figure is that of messages that are left to
+Spark's functions, as if none was plain.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ class Case:
 def run(quick: bool) -> list[Figure]:
     rows, rounds = (_QUICK_ROWS, _QUICK_ROUNDS) if quick else (_ROWS, _ROUNDS)
     with scratch() as folder, spark_session(folder) as spark:
-        return [_measured(spark, folder, case, rows, rounds) for case in cases()]
+        return [figure for case in cases() for figure in _measured(spark, folder, case, rows, rounds)]
 
 
 def cases() -> list[Case]:
@@ -56,7 +59,7 @@ def cases() -> list[Case]:
     return CASES
 
 
-def _measured(spark: Any, folder: Path, case: Case, rows: int, rounds: int) -> Figure:
+def _measured(spark: Any, folder: Path, case: Case, rows: int, rounds: int) -> list[Figure]:
     from pyspark.sql import functions as F
 
     from calve.config.columns import SourceTable
@@ -71,35 +74,61 @@ def _measured(spark: Any, folder: Path, case: Case, rows: int, rounds: int) -> F
         case.encoded(messages).write.parquet(f"{path}-encoded")
         own = spark.read.parquet(f"{path}-encoded")
     schema = spark_schema(table)
-    sampled = _learnt(case, own, table)
+    envelope = case.envelope()
+    sampled = _learnt(envelope, own, table)
 
-    def ours() -> Any:
-        return case.envelope().decode(own, sampled)
+    def left() -> Any:
+        return envelope.decode(own, sampled)
 
     def peer() -> Any:
         parsed = F.from_json(F.col("value").cast("string"), case.peer(schema)).alias("m")
         return messages.select("partition", parsed).select("partition", "m.*")
 
-    took = _in_turns((ours, peer), rounds)
-    mine, theirs = (median(one) for one in took)
-    return Figure(
-        f"decode {case.name}",
-        rows / mine / 1000,
-        "thousand rows a CPU second",
-        at_least(0.9),
-        rows / theirs / 1000,
-        "from_json",
-        theirs / mine,
-    )
+    kernel = envelope.kernel("orders", sampled, checks_names=True)
+
+    def plain() -> Any:
+        read_of, column = _read(own, kernel)
+        return read_of.select("partition", f"{column}.*")
+
+    ways = {"": left} if kernel is None else {"": plain, ", left to Spark's functions": left}
+    if kernel is not None:
+        _check_all_plain(own, kernel)
+    took = _in_turns((peer, *ways.values()), rounds)
+    theirs, *mine = (median(one) for one in took)
+    return [
+        Figure(
+            f"decode {case.name}{what}",
+            rows / one / 1000,
+            "thousand rows a CPU second",
+            at_least(0.9) if not what else None,
+            rows / theirs / 1000,
+            "from_json",
+            theirs / one,
+        )
+        for what, one in zip(ways, mine, strict=True)
+    ]
 
 
-def _learnt(case: Case, messages: Any, table: Any) -> Any:
+def _read(messages: Any, kernel: Any) -> tuple[Any, str]:
+    from calve.envelope.read import read
+
+    frame, columns = read(messages, {"orders": kernel})
+    return frame, columns["orders"]
+
+
+def _check_all_plain(messages: Any, kernel: Any) -> None:
+    frame, column = _read(messages, kernel)
+    if left := frame.where(f"{column} is null").count():
+        raise AssertionError(f"{left} messages are not read by kernels")
+
+
+def _learnt(envelope: Any, messages: Any, table: Any) -> Any:
     """What the envelope knows before it decodes: messages that bring their schema are looked at."""
     from calve.envelope.base import Sample
 
     first = messages.where("offset % 10 <> 0").first()
     sample = Sample("orders", first["partition"], first["offset"], first["key"], bytes(first["value"]))
-    return case.envelope().learn([sample], table)
+    return envelope.learn([sample], table)
 
 
 def _in_turns(frames: tuple[Callable[[], Any], ...], rounds: int) -> list[list[float]]:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from pyspark.sql import Column, DataFrame
 
 from calve.config.columns import SourceTable
+from calve.decode.messages import Kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,11 @@ class Envelope(Protocol):
 
     def decode(self, raw: DataFrame, table: SourceTable) -> DataFrame:
         """The changes and marks in a frame of messages."""
+        ...
+
+    def kernel(self, topic: str, table: SourceTable, *, checks_names: bool) -> Kernel | None:
+        """What reads plain messages of a topic in Arrow, before `decode` reads the others; `None`: nothing.
+        `checks_names`: messages with other columns than the table's are not plain."""
         ...
 
 

@@ -26,16 +26,18 @@ from pyspark.sql import types as T
 from calve.config.columns import SourceColumn, SourceTable
 from calve.config.infer import infer, warn_of_guesses
 from calve.config.merge import merge
+from calve.decode.messages import Kernel
+from calve.decode.subscription import DIFF, PROGRESSED, STATE, TIMESTAMP, Subscription
 from calve.envelope.base import Sample
 from calve.envelope.debezium.times import without_zone
 from calve.envelope.exact import TEXTS, UNREADABLE, Exact, marked_name
 from calve.envelope.messages import errors, let, place_of, placed_by, shape
+from calve.envelope.read import table_plan
 from calve.envelope.types import spark_type
 from calve.envelope.values import CORRUPT, Values, hexadecimal, is_lost, parse, within_years
 from calve.model.columns import ERROR, MARK, OP, ORDER, PARTITION, RESERVED, TIME, UNFIT
 from calve.model.errors import SchemaMismatch
 
-TIMESTAMP, PROGRESSED, DIFF, STATE = "mz_timestamp", "mz_progressed", "mz_diff", "mz_state"
 BEFORE, AFTER = "before_", "after_"
 _META = (TIMESTAMP, PROGRESSED, DIFF, STATE)
 _TEXT = T.StringType()
@@ -51,6 +53,9 @@ class Kind(StrEnum):
     DIFF = "diff"
     UPSERT = "upsert"
     DEBEZIUM = "debezium"
+
+
+_STATES = {Kind.DIFF: (), Kind.UPSERT: ("upsert", "delete"), Kind.DEBEZIUM: ("insert", "upsert", "delete")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +143,17 @@ class Materialize:
             ],
             key,
         )
+
+    def kernel(self, topic: str, table: SourceTable, *, checks_names: bool) -> Kernel | None:  # noqa: ARG002
+        """What reads plain messages in Arrow."""
+        plan = table_plan(table)
+        if plan.json is None or (self.kind is not Kind.DIFF and not table.key):
+            return None
+        before = (
+            frozenset(BEFORE + name for name in table.names) if self.kind is Kind.DEBEZIUM else frozenset()
+        )
+        names = tuple(spelt(self.kind, name, table) for name in table.names)
+        return Subscription(plan, names, _STATES[self.kind], before, checks_names)
 
     def decode(self, raw: DataFrame, table: SourceTable) -> DataFrame:
         """The changes and marks in a frame of messages."""
@@ -264,7 +280,7 @@ class _Said:
         if self._kind is Kind.DIFF:
             wrong = op.isNull() | (op == 0)
             return F.when(word.isNull(), f"there is no {DIFF}").when(wrong, self._none_of(DIFF, word))
-        known = ("insert", "upsert", "delete") if self._kind is Kind.DEBEZIUM else ("upsert", "delete")
+        known = _STATES[self._kind]
         return (
             F.when(word.isNull(), f"there is no {STATE}")
             .when(word == "key_violation", "Materialize has several rows under this key")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -42,6 +43,9 @@ class MaterializeRows:
 
     def learn(self, samples: Sequence[Sample], known: SourceTable | None) -> SourceTable:  # noqa: ARG002
         return known or self.declared
+
+    def kernel(self, *_: Any, **__: Any) -> None:
+        """There are no messages."""
 
     def decode(self, raw: DataFrame, table: SourceTable) -> DataFrame:
         """The changes and marks of a frame."""

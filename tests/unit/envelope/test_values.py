@@ -17,6 +17,7 @@ from calve.envelope.exact import UNREADABLE
 from calve.envelope.materialize import Kind as Subscribed
 from calve.envelope.materialize import Materialize
 from calve.model.columns import ERROR, OP, UNFIT
+from tests.support.kernels import check_same
 
 pytestmark = pytest.mark.spark
 
@@ -54,7 +55,9 @@ def decoded(spark: Any, envelope: Envelope, table: SourceTable, messages: list[s
         for number, message in enumerate(messages)
     ]
     frame = spark.createDataFrame(rows, SCHEMA)
-    return envelope.decode(frame, table).collect()
+    found = envelope.decode(frame, table).collect()
+    check_same(envelope, table, [(one[3], one[4], one[2]) for one in rows], found)
+    return found
 
 
 def read(spark: Any, way: str, kind: str, values: list[str]) -> list[Any]:
@@ -96,8 +99,10 @@ FULL = {
     "12345678901234567890123456789.1234567891": ERROR,
     "1.5E-7": Decimal("0.000000150"),
     "1.5E-12": ERROR,
+    "123456789012345678901234567890.5": ERROR,
+    "5178.7059778438358e+34": ERROR,
 }
-HIDDEN = {f"1.{'0' * 30}1": ERROR, f"1.{'9' * 40}": ERROR, "1E-40": ERROR, "1.5e-40": ERROR}
+HIDDEN = {f"1.{'0' * 30}1": ERROR, f"1.{'9' * 40}": ERROR, "1E-40": ERROR, "1.5e-40": ERROR, "5e-195": ERROR}
 LISTS = {
     "[1.5, null, 2]": [Decimal("1.50"), None, Decimal("2.00")],
     "[]": [],

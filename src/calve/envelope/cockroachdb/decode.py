@@ -24,11 +24,14 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from calve.config.columns import SourceTable
+from calve.decode.changefeed import Changefeed
+from calve.decode.messages import Kernel
 from calve.envelope.base import Sample
 from calve.envelope.cockroachdb.kinds import Kind
 from calve.envelope.cockroachdb.learn import learn
 from calve.envelope.cockroachdb.said import CRDB, VALUES, Said, required
 from calve.envelope.messages import errors, once, place_of, placed_by, shape
+from calve.envelope.read import table_plan
 from calve.envelope.values import parse
 from calve.model.columns import ERROR, MARK, OP, PARTITION, TIME
 from calve.model.errors import SchemaMismatch
@@ -80,6 +83,14 @@ class CockroachDB:
             case Kind.BARE:
                 return learn(samples, known, (), CRDB)
         return learn(samples, known, ("payload", "after") if self.payload else ("after",), None)
+
+    def kernel(self, topic: str, table: SourceTable, *, checks_names: bool) -> Kernel | None:  # noqa: ARG002
+        """What reads plain messages in Arrow."""
+        plan = table_plan(table)
+        if not table.key or plan.json is None:
+            return None
+        needed = required(table) if self.kind is Kind.BARE else None
+        return Changefeed(plan, self.kind.value, self.payload, self.topic, needed, checks_names)
 
     def decode(self, raw: DataFrame, table: SourceTable) -> DataFrame:
         """The changes and marks in a frame of messages."""

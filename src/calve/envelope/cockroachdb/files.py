@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -52,6 +53,9 @@ class CockroachFiles:
     def learn(self, samples: Sequence[Sample], known: SourceTable | None) -> SourceTable:
         """What rows that come as text show."""
         return known if known is not None and not samples else _wrapped().learn(samples, known)
+
+    def kernel(self, *_: Any, **__: Any) -> None:
+        """The reader of the files has one."""
 
     def decode(self, raw: DataFrame, table: SourceTable) -> DataFrame:
         """The changes and marks of a topic."""

@@ -22,17 +22,21 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from calve.config.columns import SourceTable
+from calve.decode.events import Events
+from calve.decode.messages import Kernel
 from calve.envelope.base import Sample
 from calve.envelope.debezium import learn, position
 from calve.envelope.debezium.declared import Declared
 from calve.envelope.debezium.keep import NOT_SENT, kept
 from calve.envelope.debezium.observe import json_ends, json_events
+from calve.envelope.debezium.plain import plain_version
 from calve.envelope.debezium.rows import COMMIT, LSN, Rows
 from calve.envelope.debezium.schema import Field, from_connect
 from calve.envelope.debezium.toast import PLACEHOLDER, Placeholder
 from calve.envelope.debezium.values import Values
 from calve.envelope.debezium.version import Version, place, schema_key, split, undeclared, with_schema
 from calve.envelope.messages import errors, let, once, place_of, quoted, shape
+from calve.envelope.read import table_plan
 from calve.envelope.values import parse
 from calve.model.columns import ERROR, MARK, OP, ORDER, PARTITION, POSITION, TIME
 from calve.model.errors import ConfigError
@@ -60,6 +64,8 @@ class Debezium:
     infinity: str = "refuse"
     """Dates and timestamps that are infinite, or outside the years 1 to 9999."""
     placeholder: str = PLACEHOLDER
+    seen: dict[str, dict[bytes, dict[str, Field]]] = field(default_factory=dict, compare=False, repr=False)
+    """The schemas of messages, by topic and by what such messages begin with."""
 
     def __post_init__(self) -> None:
         for name, words in _WORDS.items():
@@ -101,12 +107,26 @@ class Debezium:
     def _told(self, sample: Sample) -> tuple[Field, list[str]] | None:
         """The row and the key by the schema of a message."""
         assert sample.value is not None
-        _, schema = split(sample.value, sample.place)
+        prefix, schema = split(sample.value, sample.place)
         row = from_connect(schema).field("after")
         if row is None:
             return None
+        self.seen.setdefault(sample.topic, {})[prefix] = {one.name: one for one in row.inside}
         key = from_connect(split(sample.key, sample.place)[1]) if sample.key is not None else None
         return row, [one.name for one in key.inside] if key is not None else []
+
+    def kernel(self, topic: str, table: SourceTable, *, checks_names: bool) -> Kernel | None:
+        """What reads plain messages of a topic in Arrow: of a key, and without transactions, whose boundaries
+        look at all of them. Messages with schemas are read so once theirs was seen."""
+        if self.transactions or self.toast == "keep" or not table.key:
+            return None
+        if self.schemas:
+            seen = [Version(fields, prefix) for prefix, fields in self.seen.get(topic, {}).items()]
+        else:
+            seen = [undeclared(table, self.declared)]
+        found = tuple(one for version in seen if (one := plain_version(version, table)) is not None)
+        checks = checks_names and not self.schemas
+        return Events(table_plan(table), found, self.placeholder, checks) if found else None
 
     # ---------------------------------------------------------------- transactions
 

@@ -17,9 +17,9 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from calve.config.columns import SourceTable
+from calve.decode.avro import HEADER_BYTES
 from calve.envelope.base import Sample
 from calve.envelope.debezium import learn
-from calve.envelope.debezium.avro import HEADER_BYTES
 from calve.envelope.debezium.envelope import Debezium
 from calve.envelope.debezium.observe import END, TAIL, ends, events
 from calve.envelope.debezium.registry import Registry
@@ -72,6 +72,9 @@ class RegisteredDebezium(Debezium):
                 hint="Messages that a transform has unwrapped are not read: leave ExtractNewRecordState out.",
             )
         return row
+
+    def kernel(self, *_: Any, **__: Any) -> None:
+        """Of Avro there is none yet: `decode` reads it in Arrow itself."""
 
     # ---------------------------------------------------------------- transactions
 
@@ -155,7 +158,7 @@ def _read(schemas: dict[int, Any], parts: Sequence[T.StructField]) -> Read:
     kinds = [to_arrow_schema(T.StructType([part])).field(0) for part in parts]
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from calve.envelope.debezium.avro import parsed
+        from calve.decode.avro import parsed
 
         for batch in batches:
             columns = parsed(batch.column("value"), schemas, [kind.type for kind in kinds], CORRUPT)

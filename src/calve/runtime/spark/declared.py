@@ -12,10 +12,10 @@ from typing import Any
 
 from calve.config.columns import SourceTable
 from calve.config.layout import parse_columns
+from calve.decode.tables import TopicPlan, make_tables
 from calve.envelope.known import SETTINGS
+from calve.envelope.read import columns_of
 from calve.model.errors import ConfigError
-from calve.source.cockroachdb.carriers import JSON
-from calve.source.cockroachdb.plan import TopicPlan, make_tables
 
 _CREATE = re.compile(r"\s*(--.*\n\s*|/\*.*?\*/\s*)*create\b", re.IGNORECASE)
 
@@ -56,13 +56,9 @@ def keys_of(key: Any, topics: Sequence[str] | None) -> dict[str, tuple[str, ...]
 def plans_of(tables: Mapping[str, SourceTable]) -> tuple[TopicPlan, ...]:
     """Tables as the reader of files takes them."""
     return make_tables(
-        {topic: (_columns(table), table.key) for topic, table in tables.items()},
+        {topic: (columns_of(table), table.key) for topic, table in tables.items()},
         {topic: table.before_key for topic, table in tables.items()},
     )
-
-
-def _columns(table: SourceTable) -> list[tuple[str, str]]:
-    return [(one.name, JSON if one.is_json else one.type) for one in table.columns]
 
 
 def option_of(tables: Mapping[str, SourceTable]) -> str:
@@ -70,7 +66,7 @@ def option_of(tables: Mapping[str, SourceTable]) -> str:
     return json.dumps(
         {
             topic: {
-                "columns": _columns(table),
+                "columns": columns_of(table),
                 "key": table.key,
                 "before_key": table.before_key,
             }

@@ -24,7 +24,9 @@ from pyspark.sql import functions as F
 
 from calve.config.columns import SourceTable
 from calve.config.infer import warn_of_guesses
+from calve.decode.messages import Kernel
 from calve.envelope.base import Boundaries, Envelope, Sample
+from calve.envelope.read import decode, read
 from calve.model.errors import Diverged, SchemaMismatch
 from calve.runtime.spark.files import CheckpointFiles
 from calve.runtime.spark.pipeline import Part, Pipeline
@@ -117,6 +119,7 @@ class FeedRun:
         self._topics: dict[str, _Topic] | None = None
         self._files: CheckpointFiles | None = None
         self._ids: dict[str, str] = {}
+        self._read: dict[str, str] = {}
 
     @property
     def pipelines(self) -> list[Pipeline]:
@@ -124,10 +127,11 @@ class FeedRun:
 
     def __call__(self, frame: DataFrame, micro_batch: int) -> None:
         """One micro-batch, into all tables or none."""
-        messages = frame.persist(StorageLevel.MEMORY_AND_DISK)
+        self._check_ids(frame)
+        topics = self._known(frame)
+        messages, self._read = read(frame, self._kernels(topics))
+        messages = messages.persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            self._check_ids(messages)
-            topics = self._known(messages)
             samples = samples_of(messages, self._feed)
             for name, found in sorted(samples.items()):
                 if name in topics:
@@ -146,10 +150,25 @@ class FeedRun:
         finally:
             messages.unpersist()
 
+    def _kernels(self, topics: Mapping[str, _Topic]) -> dict[str, Kernel]:
+        """What reads plain messages of tables whose columns are known. Boundaries look at all messages."""
+        if self._feed.boundaries is not None:
+            return {}
+        known = {name: table for name, table in self._feed.tables.items() if not table.guessed}
+        known |= {name: topic.table for name, topic in topics.items()}
+        if self._feed.topics is not None:
+            known = {name: table for name, table in known.items() if name in self._feed.topics}
+        checks = not self._feed.ignores_columns
+        found = {
+            name: self._feed.envelope(name).kernel(name, table, checks_names=checks)
+            for name, table in known.items()
+        }
+        return {name: kernel for name, kernel in found.items() if kernel is not None}
+
     def _decoded(self, topic: _Topic, messages: DataFrame, states: States | None) -> DataFrame:
         mine = _of(topic.name, messages)
         if states is None or self._feed.boundaries is None:
-            return topic.envelope.decode(mine, topic.table)
+            return decode(mine, topic.envelope, topic.table, self._read.get(topic.name))
         return self._feed.boundaries.decode(mine, topic.table, states.before)
 
     def _states(self, messages: DataFrame, micro_batch: int) -> States | None:

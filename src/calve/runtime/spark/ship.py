@@ -1,6 +1,6 @@
 """Ship: how the writer's code reaches executors.
 
-    calve/{model, source/cockroachdb, store, writer} ──▶ calve-<version>-<digest>.zip ──▶ every executor
+    calve/{decode, model, source/cockroachdb, store, writer} ──▶ calve-<version>-<digest>.zip ──▶ executors
 
 An executor needs Python and pyarrow, and obstore where the table is in an object store; nothing else of ours
 or of others: the rooms that run there import nothing but each other, these and the standard library. (A login
@@ -33,7 +33,7 @@ from pyspark import SparkFiles
 import calve
 from calve.model.errors import StoreError
 
-ROOMS = ("model", "source/cockroachdb", "store", "writer")
+ROOMS = ("decode", "model", "source/cockroachdb", "store", "writer")
 """The rooms that run in executors. They import pyarrow, obstore where they need it, and one another; a data
 source also Spark's interface for them, which every executor has."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +9,7 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from calve.decode.parse import bounds
 from calve.model.errors import BadRow
 from calve.source.cockroachdb.plan import LINE_BYTES_MAX
 
@@ -64,11 +64,6 @@ def blocks(stream: pa.NativeFile, block_bytes: int, path: str) -> Iterator[Block
         number, rest = number + block.count, part[end:]
     if rest:
         yield Block(number, rest)
-
-
-def bounds(size: int) -> pa.Buffer:
-    """The offsets of one value that holds all."""
-    return pa.py_buffer(struct.pack("=ii", 0, size))
 
 
 def numbers(first: int, count: int) -> pa.Array:

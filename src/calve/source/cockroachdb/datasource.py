@@ -35,9 +35,10 @@ from typing import Any, ClassVar
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
+from calve.decode.tables import TopicPlan, make_tables
 from calve.model.errors import ConfigError, UnknownOption
 from calve.source.cockroachdb.listing import FILES_MAX, Offset, files_between, next_offset, start_after
-from calve.source.cockroachdb.plan import ReadPlan, TopicPlan, make_tables
+from calve.source.cockroachdb.plan import ReadPlan
 from calve.source.cockroachdb.reader import read_file
 from calve.store.access import NO_ACCESS, Access, may_show
 from calve.store.listing import list_after

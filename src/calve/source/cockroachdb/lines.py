@@ -28,20 +28,17 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json as pj
 
+from calve.decode.keys import KeyReader
+from calve.decode.parse import parse, times
+from calve.decode.tables import DELETE, TIME, UPSERT, TopicPlan
 from calve.source.cockroachdb.blocks import Block
-from calve.source.cockroachdb.carriers import JSON
-from calve.source.cockroachdb.keys import KeyReader
-from calve.source.cockroachdb.plan import DELETE, TIME, UPSERT, TopicPlan
-from calve.source.cockroachdb.texts import quoted
 
 LEAF_LINES = 16
 """A block this small is not halved further to save its good rows from the slower parser."""
 LEAVES_MAX = 8
 """So many of them, and the rest of the file is left to the slower parser at once."""
 
-_HLC = r"^[0-9]{1,28}(\.[0-9]{10})?$"
 _NULL_AFTER = r'[{,]\s*"after"\s*:\s*null\s*[,}]'
 _SLIM = pa.schema([("after", pa.struct([])), ("updated", pa.string()), ("topic", pa.string())])
 
@@ -114,7 +111,15 @@ class LineReader:
         whole = pa.scalar(True)
         values: pa.Array | None = None
         if table is not None and self._keys is not None:
-            values, whole = self._keys.fill(_values(after, table), block, deleted)
+            columns = {one.name: one.read(after.field(at)) for at, one in enumerate(table.columns)}
+            if pc.any(deleted).as_py():
+                found = self._keys.found(block.lines.filter(deleted))
+                columns, mine = self._keys.fill(columns, found, deleted)
+                whole = pc.or_(pc.invert(deleted), mine)
+            if (doubtful := table.doubtful(columns, block.lines)) is not None:
+                whole = pc.and_(whole, pc.invert(doubtful))
+            mask = None if isinstance(whole, pa.Scalar) else pc.invert(whole)
+            values = pa.StructArray.from_arrays(list(columns.values()), fields=list(table.arrow), mask=mask)
         return Rows(
             block.numbers,
             pc.if_else(good, pc.if_else(deleted, DELETE, UPSERT), pa.scalar(None, pa.string())),
@@ -219,36 +224,6 @@ def _slim(text: bytes) -> bytes | None:
         return None
     kept = {name: said[name] for name in _SLIM.names if name in said}
     return json.dumps(kept | ({"after": {}} if isinstance(said.get("after"), dict) else {})).encode()
-
-
-def parse(text: bytes, schema: pa.Schema) -> pa.RecordBatch:
-    """Lines of JSON as the columns of a schema; other fields are passed over."""
-    table = pj.read_json(
-        pa.BufferReader(text),
-        read_options=pj.ReadOptions(use_threads=False, block_size=len(text) + 1),
-        parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
-    )
-    if not table.num_rows:
-        raise pa.ArrowInvalid("no value")
-    return table.combine_chunks().to_batches()[0]
-
-
-def times(updated: pa.Array) -> pa.Array:
-    """HLCs as integers; null where there is none. `wall.logical` is a decimal with ten digits behind its
-    point: the digits are the same, and the point moves."""
-    there = pc.fill_null(pc.match_substring_regex(updated, _HLC), False)
-    text = updated if pc.all(there).as_py() else pc.if_else(there, updated, pa.scalar(None, pa.string()))
-    points = pc.cast(text, pa.decimal128(38, 10))
-    return pa.Array.from_buffers(TIME, len(points), points.buffers(), points.null_count, points.offset)
-
-
-def _values(after: pa.Array, table: TopicPlan) -> pa.Array:
-    # Of JSON the parser reads texts alone.
-    arrays = [
-        quoted(after.field(at)) if one.type == JSON else one.finish(after.field(at))
-        for at, one in enumerate(table.columns)
-    ]
-    return pa.StructArray.from_arrays(arrays, fields=list(table.arrow))
 
 
 def _raw(block: Block, table: TopicPlan | None, good: pa.Array, whole: pa.Array | pa.Scalar) -> pa.Array:

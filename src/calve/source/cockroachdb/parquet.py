@@ -19,14 +19,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from calve.decode.carriers import JSON
+from calve.decode.parse import times
+from calve.decode.tables import DELETE, TIME, UPSERT, TopicPlan
+from calve.decode.texts import json_arrays, json_objects, quoted
 from calve.model.errors import ConfigError
 from calve.source.cockroachdb.blocks import numbers
-from calve.source.cockroachdb.carriers import JSON
 from calve.source.cockroachdb.footer import without_decimals
-from calve.source.cockroachdb.lines import Rows, times
+from calve.source.cockroachdb.lines import Rows
 from calve.source.cockroachdb.names import DataFile
-from calve.source.cockroachdb.plan import DELETE, TIME, UPSERT, TopicPlan
-from calve.source.cockroachdb.texts import json_arrays, json_objects, quoted
 
 META = "__crdb__"
 EVENT, UPDATED = META + "event_type", META + "updated"

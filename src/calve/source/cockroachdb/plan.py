@@ -20,18 +20,14 @@ beyond the declared ones, or values that only a slower parser can read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
 
 import pyarrow as pa
 
-from calve.model.errors import BadKey
-from calve.source.cockroachdb.carriers import Carrier, carrier
+from calve.decode.tables import TIME, TopicPlan
 from calve.store.access import NO_ACCESS, Access
 
-TIME = pa.decimal128(38, 0)
 COMMON = pa.schema(
     [
         ("topic", pa.string()),
@@ -44,58 +40,8 @@ COMMON = pa.schema(
         ("raw", pa.string()),
     ]
 )
-UPSERT, DELETE = "upsert", "delete"
 BLOCK_BYTES = 4 * 1024 * 1024
 LINE_BYTES_MAX = 512 * 1024 * 1024
-
-
-@dataclass(frozen=True)
-class TopicPlan:
-    """A declared table."""
-
-    topic: str
-    column: str
-    """The struct column that its rows stand in: `t0`, `t1`, …"""
-    columns: tuple[Carrier, ...]
-    key: tuple[str, ...]
-    before_key: int = 0
-    """Values that stand before those of the key."""
-
-    @cached_property
-    def arrow(self) -> pa.DataType:
-        return pa.struct([pa.field(one.name, one.arrow) for one in self.columns])
-
-    @cached_property
-    def json(self) -> pa.DataType | None:
-        """What a parser of JSON reads `after` as; `None` where it cannot read one of the columns."""
-        if any(one.json is None for one in self.columns):
-            return None
-        return pa.struct([pa.field(one.name, one.json) for one in self.columns])
-
-    @cached_property
-    def names(self) -> frozenset[str]:
-        return frozenset(one.name for one in self.columns)
-
-
-Declared = tuple[Sequence[tuple[str, str]], Sequence[str]]
-"""Columns (name, type) and the key."""
-
-
-def make_tables(
-    declared: Mapping[str, Declared], before_key: Mapping[str, int] = MappingProxyType({})
-) -> tuple[TopicPlan, ...]:
-    """Declared topics. Their struct columns are numbered as topics sort."""
-    found = []
-    for at, (topic, (columns, key)) in enumerate(sorted(declared.items())):
-        for name in key:
-            if name not in [column for column, _ in columns]:
-                raise BadKey(
-                    f"the key of {topic} names {name!r}, which is not among its columns",
-                    hint="Name columns of the table, in the order of its primary key.",
-                )
-        carriers = tuple(carrier(name, kind) for name, kind in columns)
-        found.append(TopicPlan(topic, f"t{at}", carriers, tuple(key), before_key.get(topic, 0)))
-    return tuple(found)
 
 
 @dataclass(frozen=True)

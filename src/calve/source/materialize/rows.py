@@ -16,8 +16,8 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from calve.decode.carriers import Carrier, carrier
 from calve.model.errors import ConfigError
-from calve.source.cockroachdb.carriers import Carrier, carrier
 
 COMMON = [
     pa.field("topic", pa.string()),

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from calve.decode.avro import Decoder
 from calve.envelope.debezium import RegisteredDebezium, Registry, registry
-from calve.envelope.debezium.avro import Decoder
 from calve.model.columns import ERROR, OP, RAW
 from calve.model.errors import BadMessage, RegistryError
 from tests.unit.envelope.debezium.messages import Message, messages

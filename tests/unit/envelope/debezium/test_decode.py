@@ -16,6 +16,7 @@ from calve.envelope.debezium import Debezium, Declared
 from calve.envelope.debezium.observe import Observer, json_ends, json_events
 from calve.envelope.debezium.transactions import Arrived, Ended, State, advance
 from calve.model.columns import ERROR, OP, ORDER, PLACE, POSITION, RAW, TIME
+from tests.support.kernels import alone, check_among
 from tests.unit.envelope.debezium.messages import Message, frame, messages
 
 pytestmark = pytest.mark.spark
@@ -29,6 +30,12 @@ def _decoded(
     spark: Any, envelope: Debezium, some: list[Message], table: SourceTable, **more: int
 ) -> list[dict]:
     rows = envelope.decode(frame(spark, some), table, **more).collect()
+    read = [
+        alone(envelope, table, None, one.value.encode(), one.offset, one.topic)
+        for one in some
+        if one.value is not None
+    ]
+    check_among(read, rows)
     return [row.asDict(recursive=True) for row in rows]
 
 

@@ -6,8 +6,9 @@ import json
 import logging
 
 from calve.config.columns import SourceColumn, SourceTable
+from calve.decode.tables import make_tables
 from calve.source.cockroachdb.infer import infer_tables
-from calve.source.cockroachdb.plan import ReadPlan, make_tables
+from calve.source.cockroachdb.plan import ReadPlan
 from tests.support.changefeed.feed import Changefeed, Write
 from tests.support.changefeed.history import History, Table
 from tests.unit.source.cockroachdb.test_reader import FILE, HLC, line, put

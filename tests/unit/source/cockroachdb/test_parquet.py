@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from calve.decode.tables import make_tables
+from calve.decode.texts import json_values
 from calve.model.errors import ConfigError, StoreError
 from calve.source.cockroachdb.footer import without_decimals
-from calve.source.cockroachdb.plan import ReadPlan, make_tables
+from calve.source.cockroachdb.plan import ReadPlan
 from calve.source.cockroachdb.reader import read_file
-from calve.source.cockroachdb.texts import json_values
 from tests.support.changefeed.parquet import _written, resolved_parquet
 
 FILE = "202611161200000000000010000000000-3f0c-1-1-00000000-my-topic-1.parquet"

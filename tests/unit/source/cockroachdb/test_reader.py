@@ -14,10 +14,11 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 
+from calve.decode.tables import make_tables
 from calve.model.errors import BadKey, BadMessage, BadRow, ConfigError, StoreError
 from calve.source.cockroachdb import blocks
 from calve.source.cockroachdb import lines as room
-from calve.source.cockroachdb.plan import ReadPlan, make_tables
+from calve.source.cockroachdb.plan import ReadPlan
 from calve.source.cockroachdb.reader import read_file
 from tests.support.changefeed.feed import Changefeed, Emission, Nemesis, Write
 from tests.support.changefeed.history import History, Table
@@ -248,7 +249,7 @@ def test_a_value_that_the_fast_parser_cannot_read_leaves_its_row_to_the_slower_o
 
 def test_a_column_that_the_fast_parser_never_reads_costs_no_halving_for_long(tmp_path, monkeypatch):
     asked: list[int] = []
-    parse = room.parse
+    parse = vars(room)["parse"]
 
     def counted(text: bytes, schema: pa.Schema) -> pa.RecordBatch:
         asked.append(len(text))
@@ -370,8 +371,8 @@ def test_what_arrow_would_change_is_left_to_the_slower_parser(tmp_path):
         "note": ['"5"', '"1.10"'],
     }
     refused = {
-        "d": ["1.005", "1.00000001", "99999999.999", "123456789", "1e-40", "1e400", '"NaN"'],
-        "full": ["0.1234567891"],
+        "d": ["1.005", "1.00000001", "99999999.999", "123456789", "1e-40", "1.5e-300", "1e400", '"NaN"'],
+        "full": ["0.1234567891", "123456789012345678901234567890.5", "5178.7059778438358e+34"],
         "many": ["[1.005]", "[123456789]"],
         "day": ['"0044-03-15 BC"', '"0000-01-01"', '"10000-01-01"', '"infinity"', '"2026"'],
         "at": ['"0000-12-31T00:00:00"', '"10000-01-01T00:00:00"', '"infinity"'],

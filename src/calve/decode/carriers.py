@@ -17,7 +17,11 @@ from datetime import date
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from calve.decode.texts import quoted
+
 _EPOCH, _DAY = date(1970, 1, 1).toordinal(), 86_400_000_000
+TINY = r"[0-9][eE]-[0-9]{3}"
+"""A number that is so small that Arrow makes a decimal of zero."""
 JSON = "json"
 """A column of text that was declared as JSON: the one type here that is not Iceberg's."""
 _TEXT = ("date", "time", "uuid", "binary")
@@ -47,12 +51,22 @@ class Carrier:
     """As a parser of JSON may read it; `None` where none can."""
 
     @property
+    def has_decimals(self) -> bool:
+        return "decimal" in self.type
+
+    @property
     def is_float(self) -> bool:
         return self.type in ("float", "double")
 
+    def read(self, array: pa.Array) -> pa.Array:
+        """A column as the parser of JSON read it, as it goes to Spark. Of JSON that reads texts alone."""
+        return quoted(array) if self.type == JSON else self.finish(array)
+
     def finish(self, array: pa.Array) -> pa.Array:
-        """A column as the parser read it, as it goes to Spark."""
+        """A column of values or texts, as it goes to Spark."""
         found = _FINISH[self.type](array) if self.type in _FINISH else array
+        if pa.types.is_decimal(self.arrow) and pa.types.is_string(found.type):
+            found = _decimal(found, self.arrow)
         found = found if found.type == self.arrow else pc.cast(found, self.arrow)
         _check(found)
         return found
@@ -67,7 +81,19 @@ def carrier(name: str, text: str) -> Carrier:
     arrow = arrow_type(text, carried=True)
     if text in _TEXT:
         return Carrier(name, text, arrow, pa.string())
-    return Carrier(name, text, arrow, None if _is_slow(arrow) else arrow)
+    return Carrier(name, text, arrow, None if _is_slow(arrow) else _wide(arrow))
+
+
+def _wide(kind: pa.DataType) -> pa.DataType:
+    """A type with decimals of 76 digits: with fewer, Arrow's parser makes other numbers of what is too large
+    for them, and says nothing."""
+    if pa.types.is_decimal(kind):
+        return pa.decimal256(76, kind.scale)
+    if pa.types.is_list(kind):
+        return pa.list_(_wide(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(one.name, _wide(one.type)) for one in kind])
+    return kind
 
 
 def _is_slow(kind: pa.DataType) -> bool:
@@ -78,11 +104,9 @@ def _is_slow(kind: pa.DataType) -> bool:
 
 
 def _check(array: pa.Array) -> None:
-    """Refuse what Arrow's parsers let pass: more digits than a decimal has, and the year 0."""
+    """Refuse what Arrow's parsers let pass: years beyond what a table holds."""
     kind = array.type
-    if pa.types.is_decimal(kind):
-        array.validate(full=True)
-    elif kind in _YEARS:
+    if kind in _YEARS:
         found = pc.min_max(array)
         first, last = _YEARS[kind]
         if found["min"].is_valid and not (first <= found["min"].value and found["max"].value <= last):
@@ -92,6 +116,12 @@ def _check(array: pa.Array) -> None:
     elif pa.types.is_struct(kind):
         for one in array.flatten():
             _check(one)
+
+
+def _decimal(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pc.any(pc.match_substring_regex(array, TINY)).as_py():
+        raise pa.ArrowInvalid("a power of ten of which Arrow makes zero")
+    return pc.cast(array, _wide(kind))
 
 
 def _date(array: pa.Array) -> pa.Array:

@@ -1,0 +1,230 @@
+"""Messages: which of a batch are read here, and which stay as they are.
+
+    topic, partition, offset, key, value ──▶ the same, and a struct a topic: the change, if it was read here
+                                             └ then without key and value
+
+    a block of messages ──kernel──▶ changes, null where a message is not plain
+        │ does not parse: halved, and again; 16 that do not are left as they are
+        └ eight such, and the rest of the task is left at once
+
+Guarantee: every message is there once, as a change or as it came (P8). A batch is what is held in memory
+(P9). A column that the table does not have is seen: the first and the last message of each kind are looked
+at, and where all have not as many names as these, the first and the last of each number of names. What has
+other names than the table stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from calve.decode.parse import joined, parse
+from calve.model.columns import OP
+
+LEAF = 16
+"""So few messages are not halved further to save the good among them."""
+LEAVES_MAX = 8
+SHAPES_MAX = 16
+"""So many numbers of names in a batch, and JSON inside of JSON is likely: it stays as it is."""
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Some messages of one topic, each the text of one object."""
+
+    keys: pa.Array
+    """Bytes, or null."""
+    values: pa.Array
+    offsets: pa.Array
+
+    @cached_property
+    def text(self) -> bytes:
+        """All of them, one behind the other."""
+        return joined(self.values, "\n").to_pybytes()
+
+    def parse(self, schema: pa.Schema) -> pa.RecordBatch:
+        """All of them as the columns of a schema."""
+        parsed = parse(self.text, schema)
+        # Each begins an object, so that none has no value: none has more than one, either.
+        if parsed.num_rows != len(self.values):
+            raise pa.ArrowInvalid("a message has more than one value")
+        return parsed
+
+    def half(self, first: bool) -> Messages:
+        middle = len(self.values) // 2
+        start, end = (0, middle) if first else (middle, len(self.values))
+        return Messages(*(one.slice(start, end - start) for one in (self.keys, self.values, self.offsets)))
+
+    def some(self, which: pa.Array) -> Messages:
+        return Messages(*(one.filter(which) for one in (self.keys, self.values, self.offsets)))
+
+
+class Kernel(Protocol):
+    """How the messages of a topic are read."""
+
+    @property
+    def struct(self) -> pa.DataType:
+        """A change: data columns and those of `model/columns.py`."""
+        ...
+
+    @property
+    def checks_names(self) -> bool:
+        """Whether messages may have columns that the table has not."""
+        ...
+
+    def knows(self, message: Any) -> bool:
+        """Whether the table has all columns of a message."""
+        ...
+
+    def read(self, messages: Messages) -> pa.Array:
+        """Their changes, null where a message is not plain; an error where some cannot be parsed."""
+        ...
+
+
+def changes(struct: pa.DataType, columns: Sequence[pa.Array], good: pa.Array) -> pa.Array:
+    """The changes of columns, null where one is not good."""
+    mask = None if pc.all(good).as_py() else pc.invert(good)
+    return pa.StructArray.from_arrays(list(columns), fields=list(struct), mask=mask)
+
+
+@dataclass(slots=True)
+class Reader:
+    """The messages of one topic in a task."""
+
+    kernel: Kernel
+    leaves: int = 0
+
+    def read(self, messages: Messages) -> pa.Array:
+        """The changes of messages, null where one stays as it is."""
+        objects = pc.fill_null(pc.starts_with(messages.values, "{"), False)
+        if self.leaves > LEAVES_MAX or not pc.any(objects).as_py():
+            return self._left(len(objects))
+        if not pc.all(objects).as_py():
+            return spread(self.read(messages.some(objects)), objects)
+        return self._halving(messages)
+
+    def _halving(self, messages: Messages) -> pa.Array:
+        count = len(messages.values)
+        if not count or self.leaves > LEAVES_MAX:
+            return self._left(count)
+        try:
+            found = self.kernel.read(messages)
+        except pa.ArrowException:
+            if count > LEAF:
+                halves = [self._halving(messages.half(first)) for first in (True, False)]
+                return pa.concat_arrays(halves)
+            self.leaves += 1
+            return self._left(count)
+        return self._known(messages, found) if self.kernel.checks_names else found
+
+    def _known(self, messages: Messages, found: pa.Array) -> pa.Array:
+        """Without the changes of messages that have other columns than the table."""
+        if found.null_count:
+            done = pc.is_valid(found)
+            return spread(self._known(messages.some(done), found.filter(done)), done)
+        if self._has_known_names(messages, found):
+            return found
+        known = _known(messages, self.kernel)
+        return found if known is None else spread(found.filter(known), known)
+
+    def _has_known_names(self, messages: Messages, found: pa.Array) -> bool:
+        """Whether all changes have the names that the first and the last of their kind have, which the table
+        has: by how many there are in all."""
+        names, ops = 0, found.field(found.type.get_field_index(OP))
+        for op in pc.unique(ops):
+            at = pc.indices_nonzero(pc.equal(ops, op))
+            ends = [messages.values[place].as_py() for place in (at[0].as_py(), at[-1].as_py())]
+            counts = {_count(one.encode()) for one in ends}
+            if len(counts) > 1 or not all(self.kernel.knows(json.loads(one)) for one in ends):
+                return False
+            names += counts.pop() * len(at)
+        return names == _count(messages.text)
+
+    def _left(self, count: int) -> pa.Array:
+        return pa.nulls(count, self.kernel.struct)
+
+
+def _count(text: bytes) -> int:
+    """How many names there are: one ends with a quote and a colon; within a text that quote is escaped."""
+    return text.count(b'":') - (text.count(b'\\":') if b"\\" in text else 0)
+
+
+def spread(found: pa.Array, where: pa.Array) -> pa.Array:
+    """An array to the places where there is one of its values, null elsewhere."""
+    numbers = pc.subtract(pc.cumulative_sum(pc.cast(where, pa.int64())), 1)
+    return found.take(pc.if_else(where, numbers, pa.scalar(None, pa.int64())))
+
+
+def _known(messages: Messages, kernel: Kernel) -> pa.Array | None:
+    """Which messages have no other columns than the table; `None`: all. Of each number of names the first and
+    the last are looked at."""
+    names = pc.subtract(
+        pc.count_substring(messages.values, '":'), pc.count_substring(messages.values, '\\":')
+    )
+    shapes = pc.unique(names)
+    if len(shapes) > SHAPES_MAX:
+        return pa.repeat(pa.scalar(False), len(names))
+    strange = []
+    for shape in shapes:
+        at = pc.indices_nonzero(pc.equal(names, shape))
+        ends = (messages.values[place].as_py() for place in (at[0].as_py(), at[-1].as_py()))
+        if not all(kernel.knows(json.loads(one)) for one in ends):
+            strange.append(shape.as_py())
+    return pc.invert(pc.is_in(names, pa.array(strange, shapes.type))) if strange else None
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """What is read of a frame of messages: a kernel for each topic that has one, and its struct's column."""
+
+    kernels: Mapping[str, tuple[str, Kernel]]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """In an executor."""
+        readers = {topic: Reader(kernel) for topic, (_, kernel) in self.kernels.items()}
+        for batch in batches:
+            for topic, some in _by_topic(batch):
+                yield self._read(some, None if topic is None else readers.get(topic), topic)
+
+    def _read(self, batch: pa.RecordBatch, reader: Reader | None, topic: str | None) -> pa.RecordBatch:
+        columns = {name: batch[name] for name in batch.schema.names}
+        found = None
+        if reader is not None:
+            found = _read(batch, reader)
+            left = pc.is_null(found)
+            nothing = pa.scalar(None, pa.binary())
+            columns |= {name: pc.if_else(left, columns[name], nothing) for name in ("key", "value")}
+        for name, (column, kernel) in self.kernels.items():
+            mine = found is not None and name == topic
+            columns[column] = found if mine else pa.nulls(batch.num_rows, kernel.struct)
+        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+    def schema(self, messages: pa.Schema) -> pa.Schema:
+        """Of the frame that comes of it."""
+        structs = [pa.field(column, kernel.struct) for column, kernel in self.kernels.values()]
+        return pa.schema([*messages, *structs])
+
+
+def _read(batch: pa.RecordBatch, reader: Reader) -> pa.Array:
+    try:
+        values = pc.cast(batch["value"], pa.string())
+    except pa.ArrowInvalid:  # bytes that are no text: which messages have them is told by the envelope
+        return pa.nulls(batch.num_rows, reader.kernel.struct)
+    return reader.read(Messages(batch["key"], values, batch["offset"]))
+
+
+def _by_topic(batch: pa.RecordBatch) -> Sequence[tuple[str | None, pa.RecordBatch]]:
+    topics = pc.unique(batch["topic"])
+    if len(topics) == 1:
+        return [(topics[0].as_py(), batch)]
+    found = []
+    for topic in topics:
+        mine = pc.equal(batch["topic"], topic) if topic.is_valid else pc.is_null(batch["topic"])
+        found.append((topic.as_py(), batch.filter(mine)))
+    return found

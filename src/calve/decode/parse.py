@@ -1,0 +1,46 @@
+"""Parse: texts of JSON as columns, all at once."""
+
+from __future__ import annotations
+
+import struct
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from calve.decode.tables import TIME
+
+_HLC = r"^[0-9]{1,28}\.[0-9]{10}$"
+
+
+def parse(text: bytes | pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
+    """Values of JSON, one behind the other, as the columns of a schema; other fields are passed over."""
+    size = len(text)
+    table = pj.read_json(
+        pa.BufferReader(text),
+        read_options=pj.ReadOptions(use_threads=False, block_size=size + 1),
+        parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+    )
+    if not table.num_rows:
+        raise pa.ArrowInvalid("no value")
+    return table.combine_chunks().to_batches()[0]
+
+
+def joined(texts: pa.Array, between: str) -> pa.Buffer:
+    """All texts as one; a null among them makes it none."""
+    as_one = pa.Array.from_buffers(pa.list_(texts.type), 1, [None, bounds(len(texts))], children=[texts])
+    return pc.binary_join(as_one, between)[0].as_buffer()
+
+
+def bounds(size: int) -> pa.Buffer:
+    """The offsets of one value that holds all."""
+    return pa.py_buffer(struct.pack("=ii", 0, size))
+
+
+def times(updated: pa.Array) -> pa.Array:
+    """HLCs as integers; null where there is none. `wall.logical` is a decimal with ten digits behind its
+    point: the digits are the same, and the point moves."""
+    there = pc.fill_null(pc.match_substring_regex(updated, _HLC), False)
+    text = updated if pc.all(there).as_py() else pc.if_else(there, updated, pa.scalar(None, pa.string()))
+    points = pc.cast(text, pa.decimal128(38, 10))
+    return pa.Array.from_buffers(TIME, len(points), points.buffers(), points.null_count, points.offset)
