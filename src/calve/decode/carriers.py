@@ -69,6 +69,8 @@ class Carrier:
             found = _decimal(found, self.arrow)
         found = found if found.type == self.arrow else pc.cast(found, self.arrow)
         _check(found)
+        if self.is_float and infinite(found) > infinite(array):
+            raise pa.ArrowInvalid("a number that the column does not hold")
         return found
 
 
@@ -122,6 +124,16 @@ def _decimal(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if pc.any(pc.match_substring_regex(array, TINY)).as_py():
         raise pa.ArrowInvalid("a power of ten of which Arrow makes zero")
     return pc.cast(array, _wide(kind))
+
+
+def infinite(array: pa.Array) -> int:
+    """How many floats are infinite, inside of others too. Arrow makes that of numbers that are too large."""
+    kind = array.type
+    if pa.types.is_floating(kind):
+        return pc.sum(pc.is_inf(array)).as_py() or 0
+    if pa.types.is_list(kind):
+        return infinite(array.flatten())
+    return sum(map(infinite, array.flatten())) if pa.types.is_struct(kind) else 0
 
 
 def _date(array: pa.Array) -> pa.Array:

@@ -14,6 +14,7 @@ import json
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from calve.decode.carriers import infinite
 from calve.decode.parse import joined, parse
 from calve.decode.tables import TopicPlan
 
@@ -58,4 +59,6 @@ class KeyReader:
         lines = pc.binary_join_element_wise(*parts, pa.scalar("}"), "")
         parsed = parse(joined(lines, "\n"), self._schema)
         columns = [parsed.column(one.name) for one in self._columns]
+        if any(map(infinite, columns)):
+            raise pa.ArrowInvalid("a number that no float holds")  # an infinite one is a text
         return [one.read(column) for one, column in zip(self._columns, columns, strict=True)]

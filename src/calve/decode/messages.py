@@ -24,6 +24,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from calve.decode.carriers import infinite
 from calve.decode.parse import joined, parse
 from calve.model.columns import OP
 
@@ -54,6 +55,8 @@ class Messages:
         # Each begins an object, so that none has no value: none has more than one, either.
         if parsed.num_rows != len(self.values):
             raise pa.ArrowInvalid("a message has more than one value")
+        if any(map(infinite, parsed.columns)):
+            raise pa.ArrowInvalid("a number that no float holds")
         return parsed
 
     def half(self, first: bool) -> Messages:

@@ -7,12 +7,14 @@
 
 `from_json` copies the numbers inside of JSON that is kept as text, and those of keys, by way of doubles (its
 exact way, spark.sql.json.enableExactStringParsing, is for files alone). It rounds a decimal to the digits of
-its type, of which there are 38 at most. And a text that is JSON looks like the JSON itself.
+its type, of which there are 38 at most. A number that no double holds becomes infinite. And a text that is
+JSON looks like the JSON itself.
 
 Guarantee: a number is the one that the message holds, digit by digit, or an error of the row. Whether a
 message is read again is decided by signs that every such value has: a number that went through a double has a
 point, or is infinite; a decimal that was rounded is spelt with more digits behind its point than its column
-has, or with a negative power. A date that Spark reads from the beginning of a text is spelt longer.
+has, or with a negative power. A float is infinite. A date that Spark reads from the beginning of a text is
+spelt longer.
 """
 
 from __future__ import annotations
@@ -27,9 +29,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from calve.config.columns import SourceColumn
-from calve.config.types import Decimal, List, Map, Plain, Struct, Type, parse_type
+from calve.config.types import Decimal, Plain, Type, parse_type
+from calve.envelope.inside import has, holds
 from calve.envelope.messages import let, once
-from calve.envelope.values import Inside, Values, made
+from calve.envelope.values import Inside, Values, infinite, is_float, made
 from calve.model.columns import RESERVED
 
 MARK = "\ufdd0"
@@ -147,7 +150,7 @@ class Exact:
     def _sign(self, one: SourceColumn, name: str, message: Column, read: Column) -> Column:
         kind = parse_type(one.type)
         if kind == Plain("string"):
-            sign = _through_double(kind, read)
+            sign = has(kind, read, _is_changed)
             return sign | _spelt(name, '"', message, read) if one.is_json else sign
         if kind == Plain("date"):
             return _spelt(name, '"(?![0-9-]{10}")', message, read)
@@ -155,9 +158,9 @@ class Exact:
             quote = '"?' if self.values.quotes_decimals else ""
             long = rf"[0-9]*\.[0-9]{{{kind.scale + 1}}}|[0-9.]+[eE]-"
             return _spelt(name, f"{quote}[-+]?(?:{long})", message, read)
-        if _holds(kind, lambda inner: isinstance(inner, Decimal)):
+        if holds(kind, lambda inner: isinstance(inner, Decimal)):
             return read.isNotNull()
-        return _through_double(kind, read)
+        return has(kind, read, _is_changed)
 
 
 def _spelt(name: str, pattern: str, message: Column, read: Column) -> Column:
@@ -168,38 +171,18 @@ def _spelt(name: str, pattern: str, message: Column, read: Column) -> Column:
     return message.rlike(rf'"{name}"\s*:\s*{pattern}')
 
 
-def _through_double(kind: Type, read: Column) -> Column:
-    """Whether a number inside of JSON went through a double."""
-    if not _holds(kind, lambda one: one == Plain("string")):
-        return F.lit(False)
-    match kind:
-        case List(element):
-            return F.exists(read, lambda one: F.coalesce(_through_double(element, one), F.lit(False)))
-        case Map(_, value):
-            values = F.map_values(read)
-            return F.exists(values, lambda one: F.coalesce(_through_double(value, one), F.lit(False)))
-        case Struct(fields):
-            signs = [_through_double(inner, read.getField(name)) for name, inner in fields]
-            return reduce(Column.__or__, (F.coalesce(one, F.lit(False)) for one in signs))
+def _is_changed(kind: Type, read: Column) -> Column | None:
+    """Whether a number went through a double: one inside of JSON, or one that is larger than all of them."""
+    if kind != Plain("string"):
+        return infinite(kind, read)
     # First what costs little: digits and quotes sort before the colon.
     may_be_json = (read < ":") | read.startswith("{") | read.startswith("[")
     return may_be_json & (read.contains(".") | read.contains("Infinity")) & read.rlike(_THROUGH_DOUBLE)
 
 
-def _holds(kind: Type, wanted: Callable[[Type], bool]) -> bool:
-    match kind:
-        case List(element):
-            return _holds(element, wanted)
-        case Map(_, value):
-            return _holds(value, wanted)
-        case Struct(fields):
-            return any(_holds(inner, wanted) for _, inner in fields)
-    return wanted(kind)
-
-
 def _changes(one: SourceColumn) -> bool:
     """Whether a value of a column may not be what was read of it."""
     kind = parse_type(one.type)
-    return kind == Plain("date") or _holds(
-        kind, lambda inner: isinstance(inner, Decimal) or inner == Plain("string")
+    return kind == Plain("date") or holds(
+        kind, lambda inner: isinstance(inner, Decimal) or inner == Plain("string") or is_float(inner)
     )

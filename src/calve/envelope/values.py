@@ -9,11 +9,12 @@ is parsed as what it is, in one pass over the message.
 
 Guarantee: a value that has no exact place in its column becomes null here, though it was read, and with it
 the row becomes an error; in lists, maps and structs, too. What `from_json` itself changes (numbers inside of
-JSON, decimals with more digits than their column) is read again by `exact.py`.
+JSON, decimals with more digits than their column, numbers beyond all doubles) is read again by `exact.py`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -24,6 +25,7 @@ from pyspark.sql import types as T
 
 from calve.config.columns import SourceColumn
 from calve.config.types import Decimal, List, Map, Plain, Struct, Type, parse_type
+from calve.envelope.inside import holds
 from calve.envelope.types import spark_type
 
 CORRUPT = "__calve_corrupt"
@@ -32,6 +34,7 @@ _TEXTS = ("uuid", "time", "binary")
 _INSIDE = (*_TEXTS, "date")
 """Read as text inside of others. By itself a date is read as one, and again where its text is longer."""
 _INSTANTS = ("timestamp", "timestamptz")
+_FLOATS = (Plain("float"), Plain("double"))
 _STAY_TEXT = ("uuid", "time")
 """Inside of lists, maps and structs."""
 _DATE_CHARACTERS = 10
@@ -103,11 +106,14 @@ class Values:
                 return decimal(text, target)
             case Plain(name) if name in _INSTANTS:
                 return within_years(text.try_cast(spark_type(kind)), name)
+            case one if is_float(one):
+                return real(text, kind)
         return text.try_cast(spark_type(kind))
 
     def is_converted(self, kind: str) -> bool:
-        """Whether a column is read as something else than it is."""
-        return self.is_text(kind) or "decimal" in kind or not _is_as_read(parse_type(kind))
+        """Whether a column is read as something else than it is, or again."""
+        target = parse_type(kind)
+        return self.is_text(kind) or "decimal" in kind or holds(target, is_float) or not _is_as_read(target)
 
     def _leaf(self, kind: Type, value: Column) -> Column:
         """A value that has none inside, from what was read; null where that is none of its type."""
@@ -192,6 +198,22 @@ def _is_as_read(kind: Type) -> bool:
         case Plain(name):
             return name in _STAY_TEXT or name not in (*_INSIDE, *_INSTANTS)
     return True
+
+
+def is_float(kind: Type) -> bool:
+    return kind in _FLOATS
+
+
+def infinite(kind: Type, read: Column) -> Column | None:
+    """Whether a float is infinite; `None` for others. Numbers that are too large come out so."""
+    return F.abs(read) == F.lit(math.inf) if is_float(kind) else None
+
+
+def real(text: Column, kind: str) -> Column:
+    """A float from its text; null for a number that is beyond all of them. `Infinity` is what it is; from
+    where it stood without quotes it comes with them."""
+    value = F.btrim(text, F.lit('"')).try_cast(spark_type(kind))
+    return F.when((F.abs(value) != F.lit(math.inf)) | ~text.rlike("[0-9]"), value)
 
 
 def decimal(text: Column, target: Decimal) -> Column:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 from decimal import Decimal
 from typing import Any
 
@@ -130,6 +131,46 @@ def test_decimals_inside_of_maps_and_structs_are_not_rounded_either(spark):
     found = read(spark, "wrapped", kind, values)
     assert found[0].asDict(recursive=True) == {"a": Decimal("1.50"), "b": [{"c": Decimal("2.5")}, None]}
     assert found[1:] == [ERROR, ERROR, None]
+
+
+BEYOND = ["1e400", "-1e999", "1.7976931348623159e308", "1" + "0" * 400]
+FLOATS = {
+    "0.1": 0.1,
+    "-1.7976931348623157e308": -1.7976931348623157e308,
+    '"Infinity"': math.inf,
+    '"-Infinity"': -math.inf,
+    "null": None,
+    "true": ERROR,
+} | dict.fromkeys(BEYOND, ERROR)
+
+
+@pytest.mark.parametrize("way", ["wrapped", "materialize"])
+def test_a_number_that_no_float_holds_is_an_error_and_never_infinite(spark, way):
+    *found, none = read(spark, way, "double", [*FLOATS, '"NaN"'])
+    assert dict(zip(FLOATS, found, strict=True)) == FLOATS
+    assert math.isnan(none)
+    single = {"1.5": 1.5, "3.5e38": ERROR, '"Infinity"': math.inf, "1e400": ERROR}
+    assert dict(zip(single, read(spark, way, "float", list(single)), strict=True)) == single
+    lists = ['[1.5, "-Infinity", null]', "[-Infinity]", '[1.5, 1e400, "Infinity"]']
+    assert read(spark, way, "double[]", lists) == [[1.5, -math.inf, None], [-math.inf], ERROR]
+
+
+def test_an_infinite_number_is_known_by_its_own_place_in_the_message(spark):
+    table = SourceTable.of("id long primary key, v double, w map<string,double>")
+    after = '{"id": 1, "v": "Infinity", "w": {"v": 1.5, "w": "-Infinity"}}'
+    (row,) = decoded(spark, CockroachDB(), table, [wrapped(after)[:-1] + ', "before": {"v": 1e400}}'])
+    assert (row["v"], row["w"], row[ERROR]) == (math.inf, {"v": 1.5, "w": -math.inf}, None)
+    (row,) = decoded(spark, CockroachDB(), table, [wrapped(after.replace("1.5", "1e400"))])
+    assert row[ERROR] == "column 'w' is no map<string,double>"
+
+
+def test_the_key_of_a_delete_is_no_infinite_number_either(spark):
+    table = SourceTable.of("id double primary key, v long")
+    found = decoded(
+        spark, CockroachDB(), table, [wrapped("null", f"[{key}]") for key in ("1.5", '"Infinity"', "1e400")]
+    )
+    assert [(row["id"], row[OP]) for row in found[:2]] == [(1.5, "delete"), (math.inf, "delete")]
+    assert "'id' is missing, or is no double" in found[2][ERROR]
 
 
 DATES = {

@@ -87,13 +87,13 @@ class Said:
         return SourceTable(tuple(wanted), self._table.key)
 
     @property
-    def _has_decimal_key(self) -> bool:
-        return any(_is_decimal(self._table.column(name)) for name in self._table.key)
+    def _has_changed_key(self) -> bool:
+        return any(_is_changed(self._table.column(name)) for name in self._table.key)
 
     def needs_care(self) -> Column:
         """Whether a message is read again. Numbers of keys are always changed."""
         needed = self.exact.is_needed(F.col("value"), self._row.getField, str)
-        return needed | ~self._has_row if self._has_decimal_key else needed
+        return needed | ~self._has_row if self._has_changed_key else needed
 
     def name(self, one: SourceColumn, what: str = "column") -> str:
         """What a column is called until all is said."""
@@ -208,7 +208,7 @@ class Said:
         self._positions = F.size(keys)
         self._keys = {
             name: plain(F.get(exact, F.lit(number)))
-            if _is_decimal(self._table.column(name))
+            if _is_changed(self._table.column(name))
             else F.get(keys, F.lit(number))
             for number, name in enumerate(self._table.key, self._table.before_key)
         }
@@ -221,15 +221,16 @@ class Said:
         self._keys = {}
         for name in self._table.key:
             called = marked_name(name)
-            if _is_decimal(self._table.column(name)):
+            if _is_changed(self._table.column(name)):
                 found = texts[called], exact[called], exact[marked_name("payload")][called]
                 self._keys[name] = plain(F.coalesce(*found))
             else:
                 self._keys[name] = F.coalesce(keys[name], named[name], named["payload"][name])
 
 
-def _is_decimal(one: SourceColumn) -> bool:
-    return one.type.startswith("decimal")
+def _is_changed(one: SourceColumn) -> bool:
+    """Whether a number of a key may not be what was read of it."""
+    return one.type.startswith("decimal") or one.type in ("float", "double")
 
 
 def required(table: SourceTable) -> str:

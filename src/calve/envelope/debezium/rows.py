@@ -13,15 +13,19 @@ from functools import reduce
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from calve.config.columns import SourceTable
+from calve.config.types import Type
 from calve.envelope.debezium import position
 from calve.envelope.debezium.toast import Placeholder
 from calve.envelope.debezium.values import Values
 from calve.envelope.debezium.version import Version, type_of
-from calve.envelope.messages import quoted
+from calve.envelope.exact import marked, marked_name, marked_type, plain
+from calve.envelope.inside import has, holds
+from calve.envelope.messages import let, quoted
 from calve.envelope.types import spark_type
-from calve.envelope.values import CORRUPT
+from calve.envelope.values import CORRUPT, Inside, infinite, is_float, is_lost, made, real
 
 COMMIT, LSN = "__calve_commit", "__calve_lsn"
 """The LSN of the last commit before an event, and its own."""
@@ -158,11 +162,27 @@ class Rows:
             for version, raw in self.raw(one.name):
                 field, target = version.fields[one.name], type_of(self.table, one.name)
                 wrong = self.values.is_wrong(field, target, raw, F.col(quoted(one.name)))
+                if self.values.text and holds(target, is_float):
+                    overflown = self._overflown(version, one.name, target)
+                    wrong = overflown if wrong is None else wrong | overflown
                 if wrong is not None:
                     if (unsent := self.placeholder.is_in(field, raw)) is not None:
                         wrong = wrong & ~unsent
                     found.append(F.when(wrong, F.lit(f"column {one.name!r}: its value is no {one.type}")))
         return found
+
+    def _overflown(self, version: Version, name: str, target: Type) -> Column:
+        """Whether a number came out infinite, by its text: `from_json` makes that of all that are too large.
+        `Infinity` itself is a text."""
+        row = version.row_type(self.table, self.values, (name,))
+        kind = marked_type(T.StructType([T.StructField("before", row), T.StructField("after", row)]))
+        texts = F.from_json(marked(version.body(F.col("value"))), kind)
+        old, new = (texts[marked_name(part)][marked_name(name)] for part in ("before", "after"))
+        text = F.when(self.code == "d", old).otherwise(new)
+        inside = Inside(_leaf, marked_name, plain)
+        is_number = let(text, lambda one: one.isNull() | is_lost(one, made(target, one, inside)))
+        # Not by `and`, which Spark turns round.
+        return F.when(has(target, F.col(quoted(name)), infinite), is_number).otherwise(F.lit(False))
 
     def not_sent(self) -> list[Column]:
         """Texts about values that the source did not send."""
@@ -204,3 +224,7 @@ class Rows:
         no_row = F.when(code == "t", F.lit(truncate)) if truncates == "refuse" else F.lit(None).cast("string")
         unknown = F.concat(F.lit("the op "), code, F.lit(" is not known"))
         return [no_row, F.when(~code.isin(*_OPS, "t"), unknown), *reasons]
+
+
+def _leaf(kind: Type, text: Column) -> Column:
+    return real(plain(text), str(kind)) if is_float(kind) else plain(text)

@@ -20,6 +20,7 @@ from calve.envelope.debezium import decimals, schema, times
 from calve.envelope.debezium.schema import Field
 from calve.envelope.messages import let
 from calve.envelope.types import spark_type
+from calve.envelope.values import real
 
 _WIRE: dict[str, T.DataType] = {
     "boolean": T.BooleanType(),
@@ -176,6 +177,8 @@ class Values:
                 return self._bytes(raw)
             case "string":
                 return self._string(field, raw)
+            case "float" | "double" if field.kind == "string":
+                return real(raw, name)
         return raw.try_cast(_NUMBERS[name])
 
     def _string(self, field: Field, raw: Column) -> Column:

@@ -29,6 +29,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from calve.decode.carriers import Carrier, infinite
 from calve.decode.keys import KeyReader
 from calve.decode.parse import parse, times
 from calve.decode.tables import DELETE, TIME, UPSERT, TopicPlan
@@ -144,7 +145,16 @@ class LineReader:
             parsed = parse(fixed, schema)
         if parsed.num_rows != block.count:
             raise pa.ArrowInvalid("a line that is empty, or has more than one value")
+        if table is not None:
+            self._refuse_large(block, parsed["after"], table)
         return parsed
+
+    def _refuse_large(self, block: Block, after: pa.Array, table: TopicPlan) -> None:
+        """Numbers that no float holds came out infinite. Only here an infinite one may be one that came in
+        quotes: inside of others those are left to the slower parser."""
+        for at, one in enumerate(table.columns):
+            if infinite(after.field(at)) and (not one.is_float or _has_beyond(one, block.text)):
+                raise pa.ArrowInvalid("a number that no float holds")
 
     def _has_declared_fields_alone(self, block: Block, deleted: pa.Array) -> bool:
         if (index := pc.index(deleted, False).as_py()) < 0:
@@ -205,6 +215,15 @@ def _not_finite(table: TopicPlan) -> re.Pattern[bytes] | None:
     """A column of floats, and a number that is none, in quotes."""
     names = "|".join(re.escape(json.dumps(one.name)) for one in table.columns if one.is_float)
     return re.compile(rf'((?:{names})\s*:\s*)"(NaN|-?Infinity)"'.encode()) if names else None
+
+
+def _has_beyond(one: Carrier, text: bytes) -> bool:
+    """Whether a column has a number that is larger than all floats of its type."""
+    if not re.fullmatch("[A-Za-z0-9_]+", one.name):
+        return True  # the name may be written in several ways
+    large = r"-?(?:[0-9.]{30}[0-9.]*|[0-9]+(?:\.[0-9]+)?(?=[eE]\+?0*[1-9][0-9]))(?:[eE]\+?[0-9]+)?"
+    numbers = re.finditer(rf'"{one.name}"\s*:\s*({large})'.encode(), text)
+    return infinite(pa.array([float(found[1]) for found in numbers], pa.float64()).cast(one.arrow)) > 0
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -95,6 +95,32 @@ def test_every_type_with_and_without_a_schema_in_every_mode(spark) -> None:
     assert {name: row[name] for name in expected} == {**expected, "n": variable}
 
 
+def test_a_number_that_no_float_holds_is_an_error_and_never_infinite(spark) -> None:
+    columns = {"id": "long", "t": "double", "f": "float", "l": "double[]"}
+    table = SourceTable.of(columns, key=["id"])
+    values = [
+        ('"Infinity"', "1.5", "null"),
+        ("1.5", '"-Infinity"', '[1.5, "Infinity", null]'),
+        ("1e400", "1", "[]"),
+        ("1", "1e39", "[]"),
+        ("1", "1", "[1, -1e999]"),
+    ]
+    some = []
+    for at, texts in enumerate(values):
+        one = _event(at, "c", {"id": at, "t": "%s", "f": "%s", "l": "%s"})
+        some.append(replace(one, value=str(one.value).replace('"%s"', "%s") % texts))
+    rows = _decoded(spark, Debezium(), some, table)
+    assert [(row["t"], row["f"], row["l"], row[ERROR]) for row in rows[:2]] == [
+        (math.inf, 1.5, None, None),
+        (1.5, -math.inf, [1.5, math.inf, None], None),
+    ]
+    assert [row[ERROR] for row in rows[2:]] == [
+        "column 't': its value is no double",
+        "column 'f': its value is no float",
+        "column 'l': its value is no list<double>",
+    ]
+
+
 def test_decimals_and_times_as_other_modes_send_them(spark) -> None:
     kinds = {"n": "decimal(38,9)", "n102": "decimal(10,2)", "n38": "decimal(38,10)", "m": "decimal(19,2)"}
     declared = SourceTable(tuple(SourceColumn(name, kind) for name, kind in kinds.items()))

@@ -101,6 +101,14 @@ def test_a_value_that_does_not_fit_leaves_its_row_alone_as_text(tmp_path):
     assert [row["line"] for row in found] == list(range(1, 102))
 
 
+def test_a_double_that_no_float_holds_leaves_its_row_as_text(tmp_path):
+    ratios = pa.array([1.5, float("inf"), 1e39])
+    declared = {"my-topic": ([*DECLARED["my-topic"][0], ("ratio", "float")], ["id"])}
+    found = rows(tmp_path, content(["1.50"] * 3, ratio=ratios), declared)
+    assert [row["t0"] and row["t0"]["ratio"] for row in found] == [1.5, float("inf"), None]
+    assert json.loads(found[2]["raw"])["after"]["ratio"] == 1e39
+
+
 def test_rows_with_more_columns_than_declared_come_as_text(tmp_path):
     words = ['say "hi"', "back\\slash", "tab\tand\x01", None]
     more = {"word": pa.array(words), "data": pa.array([b"\x00\xff", b"", None, b"a"])}

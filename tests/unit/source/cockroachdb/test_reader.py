@@ -275,6 +275,22 @@ def test_numbers_that_are_none_are_numbers_in_columns_of_floats_alone(tmp_path):
     ]
 
 
+def test_a_number_that_no_float_holds_is_found_beside_infinite_ones(tmp_path):
+    lines = [line(number, after={"id": number, "ratio": "Infinity"}) for number in range(40)]
+    lines[7] = line(7, after={"id": 7, "ratio": "R"}).replace('"R"', "1.7976931348623159e308")
+    rows = read_lines(tmp_path, lines)
+    assert rows[7]["raw"] == lines[7]
+    assert {row["t0"]["ratio"] for row in rows if row["t0"]} == {float("inf")}
+    assert sum(row["t0"] is None for row in rows) <= room.LEAF_LINES
+
+
+def test_the_key_of_a_delete_is_no_infinite_number(tmp_path):
+    declared = {"my-topic": ([("id", "double")], ["id"])}
+    texts = [f'{{"after": null, "key": [{key}], "updated": "{HLC}"}}' for key in ("1.5", "1" * 400)]
+    found = [read_lines(tmp_path / str(at), [text], declared=declared)[0] for at, text in enumerate(texts)]
+    assert [(row["t0"], row["raw"]) for row in found] == [({"id": 1.5}, None), (None, texts[1])]
+
+
 MIXED = {"my-topic": ([("a", "string"), ("b", "long"), ("c", "uuid"), ("v", "string")], ["a", "b", "c"])}
 
 
@@ -358,7 +374,8 @@ def test_what_arrow_would_change_is_left_to_the_slower_parser(tmp_path):
     columns = [
         ("id", "long"), ("d", "decimal(10,2)"), ("full", "decimal(38,9)"), ("many", "list<decimal(10,2)>"),
         ("day", "date"), ("at", "timestamp"), ("zoned", "timestamptz"), ("moments", "list<timestamp>"),
-        ("data", "binary"), ("note", "string"),
+        ("data", "binary"), ("note", "string"), ("real", "double"), ("part", "float"),
+        ("reals", "list<double>"),
     ]  # fmt: skip
     exact = {
         "d": ["1.5", "12345678.90", "4E+2", "1.5000", "null"],
@@ -369,6 +386,9 @@ def test_what_arrow_would_change_is_left_to_the_slower_parser(tmp_path):
         "zoned": ['"0001-01-01T00:00:00Z"'],
         "data": [r'"\\x6869"'],
         "note": ['"5"', '"1.10"'],
+        "real": ["1e300", '"Infinity"', '"-Infinity"', '"NaN"', "1" * 300],
+        "part": ["3.4e38", '"Infinity"'],
+        "reals": ["[1.5, null]"],
     }
     refused = {
         "d": ["1.005", "1.00000001", "99999999.999", "123456789", "1e-40", "1.5e-300", "1e400", '"NaN"'],
@@ -380,6 +400,9 @@ def test_what_arrow_would_change_is_left_to_the_slower_parser(tmp_path):
         "moments": ['["0000-12-31T00:00:00"]'],
         "data": [r'"\\x123"', '"hello"'],
         "note": ["5", "1.10", '{"a": 1e400}'],
+        "real": ["1e400", "-1e999", "1.7976931348623159e308", "1" * 400, f"{'1' * 99}e220"],
+        "part": ["3.5e38", "1e400", "1" * 40, f"{'1' * 12}E+28"],
+        "reals": ["[1.5, 1.7976931348623159e308]"],
     }
 
     def texts(some: dict[str, list[str]]) -> list[str]:
