@@ -14,7 +14,7 @@ Guarantee: a number is the one that the message holds, digit by digit, or an err
 message is read again is decided by signs that every such value has: a number that went through a double has a
 point, or is infinite; a decimal that was rounded is spelt with more digits behind its point than its column
 has, or with a negative power. A float is infinite. A date that Spark reads from the beginning of a text is
-spelt longer.
+spelt longer, and a moment of which it makes up a part does not begin with a date.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ _TOKEN = r'\G([^"0-9-]*+)(?:"([^"\\]*+(?:\\.[^"\\]*+)*+)"|(-?[0-9][-+0-9.eE]*+))
 _MARKED = f'$1"$2{MARK}$3"'
 _MARKS = rf'"{MARK}([-+0-9.eE]++)"|{MARK}'
 _THROUGH_DOUBLE = r'^(?s:-?[0-9]+\.[0-9]+(?:E-?[0-9]+)?$|"-?Infinity"$|[{\[].*?(?:[0-9]\.[0-9]|"-?Infinity"))'
+_INSTANTS = (Plain("timestamp"), Plain("timestamptz"))
 _END = 2_147_483_647
 TEXTS, FOUND = RESERVED + "texts", RESERVED + "found"
 UNREADABLE = "the message holds U+FDD0, which is for use inside of programs, beside numbers that need care"
@@ -103,7 +104,7 @@ class Exact:
 
     @classmethod
     def of(cls, values: Values, columns: Sequence[SourceColumn]) -> Exact:
-        return cls(values, [one for one in columns if _changes(one)])
+        return cls(values, [one for one in columns if _changes(one) and not values.is_text(one.type)])
 
     def is_needed(self, message: Column, read: Callable[[str], Column], name: Callable[[str], str]) -> Column:
         """Whether a message is read again, by its text and what was read of it."""
@@ -154,6 +155,8 @@ class Exact:
             return sign | _spelt(name, '"', message, read) if one.is_json else sign
         if kind == Plain("date"):
             return _spelt(name, '"(?![0-9-]{10}")', message, read)
+        if kind in _INSTANTS:
+            return _spelt(name, '"(?![0-9]{4}-[0-9]{2}-[0-9]{2})', message, read)
         if isinstance(kind, Decimal):
             quote = '"?' if self.values.quotes_decimals else ""
             long = rf"[0-9]*\.[0-9]{{{kind.scale + 1}}}|[0-9.]+[eE]-"
@@ -183,6 +186,6 @@ def _is_changed(kind: Type, read: Column) -> Column | None:
 def _changes(one: SourceColumn) -> bool:
     """Whether a value of a column may not be what was read of it."""
     kind = parse_type(one.type)
-    return kind == Plain("date") or holds(
+    return kind in (Plain("date"), *_INSTANTS) or holds(
         kind, lambda inner: isinstance(inner, Decimal) or inner == Plain("string") or is_float(inner)
     )

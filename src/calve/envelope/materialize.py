@@ -34,7 +34,7 @@ from calve.envelope.exact import TEXTS, UNREADABLE, Exact, marked_name
 from calve.envelope.messages import errors, let, place_of, placed_by, shape
 from calve.envelope.read import table_plan
 from calve.envelope.types import spark_type
-from calve.envelope.values import CORRUPT, Values, hexadecimal, is_lost, parse, within_years
+from calve.envelope.values import CORRUPT, Values, hexadecimal, is_dated, is_lost, parse, within_years
 from calve.model.columns import ERROR, MARK, OP, ORDER, PARTITION, RESERVED, TIME, UNFIT
 from calve.model.errors import SchemaMismatch
 
@@ -72,12 +72,12 @@ class _Values(Values):
         if kind not in _INSTANTS:
             return Values.from_text(self, kind, text)
         millis = text.try_cast(_LONG)
-        instant = F.timestamp_millis(millis)
+        moment = F.timestamp_millis(millis)
         if kind == "timestamp":
-            instant = without_zone(F.try_multiply(millis, F.lit(1000)), utc=False)
+            moment = without_zone(F.try_multiply(millis, F.lit(1000)), utc=False)
         # Looked at before it is cast: one that fails costs an exception, and a number may look like a year.
-        is_number = ~F.substring(text, 2, 10).contains("-")
-        return within_years(F.when(is_number, instant).otherwise(text.try_cast(spark_type(kind))), kind)
+        said = F.when(is_dated(text), text.try_cast(spark_type(kind))).otherwise(moment)
+        return within_years(said, kind)
 
 
 def _bytes(text: Column) -> Column:

@@ -30,14 +30,15 @@ from calve.envelope.types import spark_type
 
 CORRUPT = "__calve_corrupt"
 _OPTIONS = {"columnNameOfCorruptRecord": CORRUPT}
-_TEXTS = ("uuid", "time", "binary")
-_INSIDE = (*_TEXTS, "date")
-"""Read as text inside of others. By itself a date is read as one, and again where its text is longer."""
 _INSTANTS = ("timestamp", "timestamptz")
+_TEXTS = ("uuid", "time", "binary")
+_INSIDE = (*_TEXTS, "date", *_INSTANTS)
+"""Read as text inside of others. By itself a date is read as one, and again where its text is another."""
 _FLOATS = (Plain("float"), Plain("double"))
 _STAY_TEXT = ("uuid", "time")
 """Inside of lists, maps and structs."""
 _DATE_CHARACTERS = 10
+_END = 2_147_483_647
 _MICROSECONDS_A_DAY = 86_400_000_000
 _YEARS = {
     "date": ("0001-01-01", "9999-12-31"),
@@ -64,7 +65,7 @@ class Values:
         """What `from_json` reads a column as."""
         if self.is_text(kind):
             return T.StringType()
-        return T.DateType() if kind == "date" else _parsed(parse_type(kind))
+        return spark_type(kind) if kind in _YEARS else _parsed(parse_type(kind))
 
     def schema(self, columns: Sequence[SourceColumn]) -> T.StructType:
         return T.StructType([T.StructField(one.name, self.parsed_type(one.type)) for one in columns])
@@ -75,7 +76,7 @@ class Values:
             return self.from_text(kind, value)
         if kind == "string":
             return self.converted_text(kind, value)
-        if kind == "date":
+        if kind in _YEARS:
             return within_years(value, kind)
         target = parse_type(kind)
         return value if _is_as_read(target) else made(target, value, Inside(self._leaf))
@@ -105,7 +106,7 @@ class Values:
             case Decimal() as target:
                 return decimal(text, target)
             case Plain(name) if name in _INSTANTS:
-                return within_years(text.try_cast(spark_type(kind)), name)
+                return instant(text, name)
             case one if is_float(one):
                 return real(text, kind)
         return text.try_cast(spark_type(kind))
@@ -123,7 +124,7 @@ class Values:
             case Plain("binary"):
                 return self.bytes_from(value)
             case Plain(name) if name in _INSTANTS:
-                return within_years(value, name)
+                return self.from_text(name, value)
         return value
 
 
@@ -196,7 +197,7 @@ def _is_as_read(kind: Type) -> bool:
         case Struct(fields):
             return all(_is_as_read(inner) for _, inner in fields)
         case Plain(name):
-            return name in _STAY_TEXT or name not in (*_INSIDE, *_INSTANTS)
+            return name in _STAY_TEXT or name not in _INSIDE
     return True
 
 
@@ -230,6 +231,21 @@ def date(text: Column) -> Column:
     return within_years(F.when(F.length(text) == _DATE_CHARACTERS, text.try_cast("date")), "date")
 
 
+def instant(text: Column, kind: str) -> Column:
+    """A moment of `2026-11-16T12:34:56.789`; null where the text does not begin with a whole date, and where
+    it has a zone that the column has not, which Spark would pass over."""
+    fits = is_dated(text)
+    if kind == "timestamp":
+        fits = fits & ~F.substring(text, _DATE_CHARACTERS + 2, _END).rlike("[-+A-Za-z]")
+    return within_years(F.when(fits, text.try_cast(spark_type(kind))), kind)
+
+
+def is_dated(text: Column) -> Column:
+    """Whether a text begins as `2026-11-16` does. Of others Spark reads some, and makes up the rest: the
+    first of January for `2026`, today for `12:34`."""
+    return (F.substring(text, 5, 1) == "-") & (F.substring(text, 8, 1) == "-")
+
+
 def within_years(value: Column, kind: str) -> Column:
     """A date or a time of the years 1 to 9999: others have no place in most engines."""
     first, last = (F.lit(text).cast(spark_type(kind)) for text in _YEARS[kind])
@@ -239,7 +255,7 @@ def within_years(value: Column, kind: str) -> Column:
 def hexadecimal(text: Column) -> Column:
     """Bytes as PostgreSQL and CockroachDB print them: `\\x6869`."""
     is_whole = text.startswith("\\x") & (F.length(text) % 2 == 0)
-    return F.when(is_whole, F.unhex(F.substring(text, 3, 2_147_483_647)))
+    return F.when(is_whole, F.unhex(F.substring(text, 3, _END)))
 
 
 def time_of_day(text: Column) -> Column:

@@ -210,6 +210,30 @@ INSTANTS = {
 )
 
 
+IN_PART = dict.fromkeys(["2026-11", "12:34", "T12:34", "T12:34:56.789+01:00", "2026-1-6 1:2:3"], ERROR)
+
+
+@pytest.mark.parametrize("way", ["wrapped", "materialize"])
+def test_a_moment_without_a_date_is_an_error_and_spark_makes_nothing_up(spark, way):
+    # For Materialize a number is milliseconds.
+    texts = [*IN_PART, *(["2026"] if way == "wrapped" else []), "2026-11-16T12:34:56.789"]
+    wanted = [ERROR] * (len(texts) - 1)
+    *found, whole = read(spark, way, "timestamptz", [f'"{text}"' for text in texts])
+    assert (found, whole) == (wanted, datetime.datetime(2026, 11, 16, 12, 34, 56, 789000))  # noqa: DTZ001
+    *found, whole = read(spark, way, "timestamp[]", [f'["{text}"]' for text in texts])
+    assert (found, whole) == (wanted, [datetime.datetime(2026, 11, 16, 12, 34, 56, 789000)])  # noqa: DTZ001
+
+
+def test_a_moment_of_a_column_without_a_zone_has_none_and_so_in_lists_and_keys(spark):
+    zoned = ["2026-11-16T12:34:56Z", "2026-11-16T12:34:56+01:00", "2026-11-16T12:34:56-05", "2026"]
+    assert read(spark, "wrapped", "timestamp", [f'"{text}"' for text in zoned]) == [ERROR] * 4
+    assert read(spark, "wrapped", "timestamp[]", [f'["{text}"]' for text in zoned]) == [ERROR] * 4
+    table = SourceTable.of("at timestamp primary key")
+    messages = [wrapped("null", f'["{text}"]') for text in [*zoned, "2026-11-16T12:34:56"]]
+    found = decoded(spark, CockroachDB(), table, messages)
+    assert [row[OP] for row in found] == [None] * 4 + ["delete"]
+
+
 @pytest.mark.parametrize("way", ["wrapped", "materialize"])
 def test_dates_and_times_beyond_the_years_1_to_9999_are_errors(spark, way):
     assert dict(zip(DATES, read(spark, way, "date", list(DATES)), strict=True)) == DATES

@@ -13,8 +13,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from calve.envelope import values
 from calve.envelope.debezium.schema import DATES, MICROSECONDS, TIMES, TIMESTAMPS, Field
-from calve.envelope.values import time_of_day
 
 DAY = 86_400 * MICROSECONDS
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
@@ -25,8 +25,7 @@ _MICROSECOND = Number("0.000001")
 def date(field: Field, raw: Column) -> Column:
     if field.meaning in DATES:
         return F.when(raw.between(_FIRST_DAY, _LAST_DAY), F.date_from_unix_date(raw))
-    day = F.rtrim(raw, F.lit("Z")).try_cast("date")
-    return F.when(F.unix_date(day).between(_FIRST_DAY, _LAST_DAY), day)
+    return values.date(F.rtrim(raw, F.lit("Z")))
 
 
 def timestamp(field: Field, raw: Column, *, zoned: bool, utc: bool) -> Column:
@@ -35,8 +34,8 @@ def timestamp(field: Field, raw: Column, *, zoned: bool, utc: bool) -> Column:
         micros = _micros(raw, TIMESTAMPS[field.meaning])
         fits = F.when(micros.between(_FIRST, _LAST), micros)
         return F.timestamp_micros(fits) if zoned else without_zone(fits, utc=utc)
-    made = raw.try_cast("timestamp") if zoned else F.rtrim(raw, F.lit("Z")).try_cast("timestamp_ntz")
-    return F.when(F.year(made).between(1, 9999), made)
+    text = raw if zoned else F.rtrim(raw, F.lit("Z"))
+    return values.instant(text, "timestamptz" if zoned else "timestamp")
 
 
 def time(field: Field, raw: Column) -> Column:
@@ -44,7 +43,7 @@ def time(field: Field, raw: Column) -> Column:
     if field.meaning in TIMES:
         micros = _micros(raw.cast("long"), TIMES[field.meaning])
         return F.when((micros >= 0) & (micros < DAY), micros)
-    return time_of_day(F.rtrim(raw, F.lit("Z")))
+    return values.time_of_day(F.rtrim(raw, F.lit("Z")))
 
 
 def clock(micros: Column) -> Column:
