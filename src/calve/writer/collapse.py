@@ -26,6 +26,7 @@ from itertools import islice
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from calve.model.columns import RESERVED
 from calve.model.errors import BadKey, BadRow, Tied
 from calve.writer.conform import shown
 from calve.writer.ops import DELETE, INSERT, NOTHING, OP_COLUMN, UPSERT
@@ -200,13 +201,14 @@ class _Order:
         ids, _ = _key_ids(left, self.key)
         first = _first_places(ids).take(ids)
         row = pc.index(pc.not_equal(_numbers(len(ids)), first), True).as_py()
-        place = ", ".join(f"{name} = {shown(left.column(name), row)}" for name in self.columns)
-        how = f"share the sequence {place}" if place else "came together, and nothing orders them"
+        values = {name.removeprefix(RESERVED): shown(left.column(name), row) for name in self.columns}
+        place = ", ".join(f"{name} = {value}" for name, value in values.items())
+        order = "order of the source" if _is_of_source(self.columns) else "sequence"
+        how = f"share the {order} {place}" if place else "came together, and nothing orders them"
         difference = self._difference(left.slice(first[row].as_py(), 1), left.slice(row, 1))
         return Tied(
             f"two different changes of {self._described(left, row)} {how}: {difference}",
-            hint="Neither is the last. Add a column to the sequence that tells them apart, "
-            "such as the source's position.",
+            hint=f"Neither is the last. {hint_of_ties(self.columns)}",
         )
 
     def _difference(self, one: pa.Table, other: pa.Table) -> str:
@@ -222,6 +224,20 @@ class _Order:
 
     def _described(self, rows: pa.Table, row: int) -> str:
         return "key " + ", ".join(f"{name} = {shown(rows.column(name), row)}" for name in self.key)
+
+
+def hint_of_ties(sequence: tuple[str, ...]) -> str:
+    """What to do where nothing decides between changes. The order of a feed is not for the user to name."""
+    if not _is_of_source(sequence):
+        return "Add a column to the sequence that tells them apart, such as the source's position."
+    return (
+        "Is the key of the table the source's own? Rows of the source share one that has fewer columns: "
+        "leave .key() out, or declare the whole primary key. Else .on_bad_row('quarantine') takes them."
+    )
+
+
+def _is_of_source(sequence: tuple[str, ...]) -> bool:
+    return any(name.startswith(RESERVED) for name in sequence)
 
 
 def _key_ids(rows: pa.Table, key: tuple[str, ...]) -> tuple[pa.Array, int]:

@@ -92,6 +92,16 @@ def test_a_table_that_cannot_take_its_rows_stops_all_before_any_has_them(flow, d
     assert len(it.quarantined("customers")) == 1
 
 
+def test_two_changes_of_a_key_at_one_time_say_what_the_user_of_a_feed_can_do(flow) -> None:
+    it = flow(tables={"orders": ORDERS})
+    it.put(order(10, 1, "a"), order(10, 1, "b"), *resolved(20, "orders"))
+    said = it.refused()
+    assert "two different changes of key id = 1" in said
+    assert "name = a or b" in said
+    assert "sequence" not in said
+    assert "Is the key of the table the source's own?" in said
+
+
 def test_a_run_that_ends_between_two_tables_is_repaired_by_the_next(flow, duckdb, monkeypatch) -> None:
     it = flow()
     it.put(order(10, 1, "a"), customer(11, 7, "c"), *resolved(20))

@@ -45,6 +45,7 @@ from calve.runtime.spark.stash import SEGMENTS, Manifest, Segment
 from calve.runtime.spark.target import Holding
 from calve.runtime.spark.work import Labels, MicroBatch, Written, no_labels
 from calve.table.build import Ready
+from calve.writer.collapse import hint_of_ties
 from calve.writer.messages import Counts, Report
 from calve.writer.quarantine import to_stream
 from calve.writer.settled import too_many
@@ -109,7 +110,7 @@ class Desk:
         raise BadRow(
             f"micro-batch {plan.micro_batch}: changes of a key differ at {_TIES_MAX} places of its order, "
             "and nothing says at any of them which is the last",
-            hint="The sequence does not order the changes: add the source's position to it.",
+            hint=f"Their order does not order them. {hint_of_ties(self.config.sink.sequence_by)}",
         )
 
     def ready(
