@@ -33,6 +33,9 @@ ERROR = RESERVED + "error"
 RAW = RESERVED + "raw"
 """A bad message, as it came."""
 
+TYPES = RESERVED + "types"
+"""A field beside a row that comes as text: the types of its columns, where a file knows them."""
+
 UNFIT = "a value does not fit its column, or the message is no JSON object"
 """The ERROR of a message that could not be parsed. Which value it is, is found where it is told of
 (writer/explain.py): to look for it in Spark makes the plan of a micro-batch several times as long."""

@@ -1,6 +1,7 @@
 """What messages of a changefeed show of their table, on the driver, from a few of them.
 
     enriched with schemas    columns, types, which are required; the key by `source.primary_keys`
+    rows of Parquet files    names and types, but for what is text or bytes there
     all others               names, and guesses of types from values
 
 A guess says nothing of what was declared. A value that is null guesses text, which holds whatever comes: only
@@ -11,12 +12,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from calve.config.columns import SourceColumn, SourceTable
 from calve.config.infer import infer
-from calve.config.merge import merge
+from calve.config.merge import merge, wider
+from calve.config.types import parse_type
 from calve.envelope.base import Sample
+from calve.model.columns import TYPES
 from calve.model.errors import SchemaMismatch
 
 _TYPES = {
@@ -42,6 +46,7 @@ def learn(
     found = known
     rows: list[Mapping[str, Any]] = []
     key: object = None
+    types: dict[str, str] = {}
     for sample, message in _parsed(samples):
         row = _at(message, path)
         if not isinstance(row, Mapping):
@@ -52,9 +57,10 @@ def learn(
             found = merge(found, shown, sample.place)
             continue
         rows.append(row)
+        types |= message.get(TYPES) or {}
         key = key or (_at(message, (*path[:-1], "source", "primary_keys")) if path else None)
     if rows:
-        shown = infer(rows)
+        shown = _typed(infer(rows), types, known)
         named = tuple(key) if isinstance(key, list) and set(key) <= set(shown.names) else ()
         found = merge(found, SourceTable(shown.columns, named, shown.guessed), f"topic {samples[0].topic}")
     if found is None:
@@ -64,6 +70,19 @@ def learn(
             hint="Paste its CREATE TABLE, or name its columns: tables='id long primary key, …'.",
         )
     return found
+
+
+def _typed(table: SourceTable, types: Mapping[str, str], known: SourceTable | None) -> SourceTable:
+    """A table whose file knows some of its types. What is known to be another one stays: a guess of an
+    earlier run, from nulls."""
+    columns, guessed = [], []
+    for one in table.columns:
+        kind = types.get(one.name)
+        if kind is not None and known is not None and one.name in known.names:
+            kind = kind if wider(parse_type(known.column(one.name).type), parse_type(kind)) else None
+        columns.append(one if kind is None else replace(one, type=kind))
+        guessed += [one.name] if kind is None and one.name in table.guessed else []
+    return SourceTable(tuple(columns), table.key, tuple(guessed))
 
 
 def _parsed(samples: Sequence[Sample]) -> Iterator[tuple[Sample, dict[str, Any]]]:

@@ -13,6 +13,7 @@ CockroachDB did the same, its `file_size` bounds it (16 MB).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from calve.decode.carriers import JSON
 from calve.decode.parse import times
 from calve.decode.tables import DELETE, TIME, UPSERT, TopicPlan
 from calve.decode.texts import json_arrays, json_objects, quoted
+from calve.model.columns import TYPES
 from calve.model.errors import ConfigError
 from calve.source.cockroachdb.blocks import numbers
 from calve.source.cockroachdb.footer import without_decimals
@@ -131,9 +133,29 @@ class ParquetReader:
         after = pc.if_else(deleted, "null", json_objects(columns, numbers, documents))
         key = json_arrays({name: columns[name] for name in self._table.key if name in columns}, numbers)
         updated = pc.fill_null(quoted(batch[UPDATED]), "null")
-        parts = ['{"after": ', after, ', "key": ', key, ', "updated": ', updated, "}"]
+        new = {name: array.type for name, array in columns.items() if name not in self._table.names}
+        types = {name: kind for name, found in new.items() if (kind := _notation(found)) is not None}
+        behind = f', "{TYPES}": {json.dumps(types)}}}'
+        parts = ['{"after": ', after, ', "key": ', key, ', "updated": ', updated, behind]
         texts = [pa.scalar(part) if isinstance(part, str) else part for part in parts]
         return pc.binary_join_element_wise(*texts, "")
+
+
+_KINDS = {
+    pa.bool_(): "boolean",
+    pa.int32(): "int",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+}
+
+
+def _notation(kind: pa.DataType) -> str | None:
+    """A type in Iceberg's notation; `None` where the file does not tell what a text or bytes stand for."""
+    if pa.types.is_list(kind):
+        inner = _notation(kind.value_type)
+        return None if inner is None else f"list<{inner}>"
+    return _KINDS.get(kind)
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:

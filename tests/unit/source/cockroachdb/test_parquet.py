@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from calve.config.columns import SourceColumn, SourceTable
 from calve.decode.tables import make_tables
 from calve.decode.texts import json_values
+from calve.envelope.base import Sample
+from calve.envelope.cockroachdb.files import CockroachFiles
 from calve.model.errors import ConfigError, StoreError
 from calve.source.cockroachdb.footer import without_decimals
 from calve.source.cockroachdb.plan import ReadPlan
@@ -97,6 +101,7 @@ def test_a_value_that_does_not_fit_leaves_its_row_alone_as_text(tmp_path):
     assert (odd["line"], odd["change"], odd["error"]) == (51, "upsert", None)
     assert json.loads(odd["raw"]) == {
         "after": {"id": 50, "price": "NaN", "at": "2026-11-16 12:00:00.5+00:00"}, "key": [50], "updated": HLC,
+        "__calve_types": {},
     }  # fmt: skip
     assert [row["line"] for row in found] == list(range(1, 102))
 
@@ -120,6 +125,22 @@ def test_rows_with_more_columns_than_declared_come_as_text(tmp_path):
     assert texts[0]["after"]["data"] == "\\x00ff"
     assert texts[0]["after"]["price"] == Decimal("1.50")
     assert (texts[3]["after"], texts[3]["key"]) == (None, [3])
+
+
+def test_a_new_column_of_nulls_alone_is_of_the_type_that_the_file_knows(tmp_path):
+    kinds = {
+        "n": pa.int64(), "i": pa.int32(), "ok": pa.bool_(), "f": pa.float64(), "ns": pa.list_(pa.int64()),
+        "word": pa.string(), "data": pa.binary(),
+    }  # fmt: skip
+    found = rows(tmp_path, content(["1"], **{name: pa.nulls(1, kind) for name, kind in kinds.items()}))
+    known = SourceTable.of("id long primary key, price decimal(10,2), at timestamptz")
+    sample = Sample("my-topic", "feed", 1, None, found[0]["raw"].encode())
+    table = CockroachFiles("t0", known).learn([sample], known)
+    wanted = {"n": "long", "i": "int", "ok": "boolean", "f": "double", "ns": "list<long>"}
+    assert {name: table.column(name).type for name in kinds} == {**wanted, "word": "string", "data": "string"}
+    assert table.guessed == ("word", "data")
+    guess = replace(known, columns=(*known.columns, SourceColumn("n", "string")), guessed=("n",))
+    assert CockroachFiles("t0", known).learn([sample], guess).column("n").type == "string"
 
 
 def test_a_bad_time_and_an_unknown_event_are_errors_of_their_rows(tmp_path):
