@@ -34,7 +34,15 @@ from calve.envelope.debezium.rows import COMMIT, LSN, Rows
 from calve.envelope.debezium.schema import Field, from_connect
 from calve.envelope.debezium.toast import PLACEHOLDER, Placeholder
 from calve.envelope.debezium.values import Values
-from calve.envelope.debezium.version import Version, place, schema_key, split, undeclared, with_schema
+from calve.envelope.debezium.version import (
+    Version,
+    has_schema,
+    place,
+    schema_key,
+    split,
+    undeclared,
+    with_schema,
+)
 from calve.envelope.messages import errors, let, once, place_of, quoted, shape
 from calve.envelope.read import table_plan
 from calve.envelope.values import parse
@@ -205,7 +213,7 @@ class Debezium:
             .collect()
         )
         # A message that has none is one more that cannot be read.
-        ones = [row["one"] for row in found if bytes(row["one"]["value"]).startswith(b'{"schema":')]
+        ones = [row["one"] for row in found if has_schema(bytes(row["one"]["value"]))]
         versions = [with_schema(bytes(one["value"]), place(one)) for one in ones]
         return versions or [undeclared(table, self.declared)]
 

@@ -53,8 +53,20 @@ def json_events(messages: DataFrame) -> DataFrame:
     text = F.col("value").cast("string")
     # Debezium writes the row first: what is asked for here stands behind it, and the row is not parsed.
     tail = F.concat(F.lit("{" + _SOURCE), F.substring_index(text, _SOURCE, -1))
-    told = F.from_json(F.when(F.contains(text, F.lit(_SOURCE)), tail).otherwise(text), TAIL)
-    return events(messages.where(F.col("value").isNotNull()).select("partition", told.alias("m")))
+    told = F.from_json(F.when(F.contains(text, F.lit(_SOURCE)), tail).otherwise(text), _with_payload(TAIL))
+    parsed = messages.where(F.col("value").isNotNull()).select("partition", told.alias("m"))
+    return events(parsed.select("partition", _said(TAIL).alias("m")))
+
+
+def _with_payload(kind: T.StructType) -> T.StructType:
+    """What messages are parsed as that may have a schema beside what they say."""
+    return T.StructType([*kind.fields, T.StructField("payload", kind)])
+
+
+def _said(kind: T.StructType) -> Column:
+    message = F.col("m")
+    here = F.struct(*(message[name].alias(name) for name in kind.names))
+    return F.when(message["payload"].isNotNull(), message["payload"]).otherwise(here)
 
 
 def events(parsed: DataFrame) -> DataFrame:
@@ -74,13 +86,9 @@ def events(parsed: DataFrame) -> DataFrame:
 
 def json_ends(messages: DataFrame) -> DataFrame:
     """The ENDs in messages of the transaction topic: transaction, at, told_at, counts."""
-    both = T.StructType([*END.fields, T.StructField("payload", END)])
-    told = F.from_json(F.col("value").cast("string"), both)
+    told = F.from_json(F.col("value").cast("string"), _with_payload(END))
     parsed = messages.where(F.col("value").isNotNull()).select(told.alias("m"))
-    said = F.when(F.col("m")["payload"].isNotNull(), F.col("m")["payload"]).otherwise(
-        F.struct(*(F.col("m")[name].alias(name) for name in END.names))
-    )
-    return ends(parsed.select(said.alias("m")))
+    return ends(parsed.select(_said(END).alias("m")))
 
 
 def ends(parsed: DataFrame) -> DataFrame:

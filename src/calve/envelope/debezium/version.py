@@ -10,6 +10,7 @@ What the table has and the version has not is null. What the version has and the
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,9 @@ from calve.envelope.debezium.values import Values
 from calve.model.errors import BadMessage
 
 _SCHEMA, _PAYLOAD = '{"schema":', ',"payload":'
+"""As Kafka Connect writes them. Whoever else writes JSON may have blanks in between."""
+_SPACED_SCHEMA = re.compile(r'\s*\{\s*"schema"\s*:\s*')
+_SPACED_PAYLOAD = re.compile(r'\s*,\s*"payload"\s*:\s*')
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,15 @@ def undeclared(table: SourceTable, declared: Declared) -> Version:
 
 def schema_key(value: Column) -> Column:
     """A number that tells the schemas of messages apart."""
-    return F.xxhash64(F.substring_index(value.cast("string"), _PAYLOAD, 1))
+    text = value.cast("string")
+    spaced = F.regexp_replace(text, rf"(?s){_SPACED_PAYLOAD.pattern}.*", "")
+    schema = F.when(text.contains(_PAYLOAD), F.substring_index(text, _PAYLOAD, 1)).otherwise(spaced)
+    return F.xxhash64(schema)
+
+
+def has_schema(value: bytes) -> bool:
+    """Whether a message begins as one with its schema does."""
+    return _SPACED_SCHEMA.match(value.decode("utf-8", "replace")) is not None
 
 
 def with_schema(value: bytes, at: str) -> Version:
@@ -99,14 +111,14 @@ def split(value: bytes, at: str) -> tuple[bytes, dict[str, object]]:
     """What stands before the payload of a message, and the schema in it."""
     try:
         text = value.decode()
-        if not text.startswith(_SCHEMA):
+        if (begin := _SPACED_SCHEMA.match(text)) is None:
             raise _strange(at, "it does not begin with its schema")
-        schema, end = json.JSONDecoder().raw_decode(text, len(_SCHEMA))
+        schema, end = json.JSONDecoder().raw_decode(text, begin.end())
     except ValueError as error:
         raise _strange(at, "it is no JSON") from error
-    if not text.startswith(_PAYLOAD, end) or not isinstance(schema, dict):
+    if (follows := _SPACED_PAYLOAD.match(text, end)) is None or not isinstance(schema, dict):
         raise _strange(at, "no payload follows its schema")
-    return text[: end + len(_PAYLOAD)].encode(), schema
+    return text[: follows.end()].encode(), schema
 
 
 def place(row: Any) -> str:

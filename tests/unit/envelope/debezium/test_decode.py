@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import uuid
 from dataclasses import replace
@@ -10,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as F
 
 from calve.config.columns import SourceColumn, SourceTable
 from calve.envelope.debezium import Debezium, Declared
@@ -93,6 +95,19 @@ def test_every_type_with_and_without_a_schema_in_every_mode(spark) -> None:
     (row,) = _decoded(spark, Debezium(declared=Declared(meanings=milliseconds)), TYPES[:1], table)
     variable = '{"scale":9,"value":"J+QbMka+ybFuOYEV"}'
     assert {name: row[name] for name in expected} == {**expected, "n": variable}
+
+
+def test_messages_with_blanks_between_their_tokens_are_the_same_messages(spark) -> None:
+    envelope = Debezium(schemas=True)
+    some = [one for one in messages("messages.jsonl", "schon.s.acct") if one.value is not None]
+    spaced = [replace(one, value=json.dumps(json.loads(str(one.value)), indent=1)) for one in some]
+    table = envelope.learn([one.sample for one in some], None)
+    assert envelope.learn([one.sample for one in spaced], None) == table
+    keys = frame(spark, spaced).select(envelope.version(F.col("value"))).distinct()
+    assert keys.count() == frame(spark, some).select(envelope.version(F.col("value"))).distinct().count()
+    shown = [{**row, RAW: None} for row in _decoded(spark, envelope, spaced, table)]
+    assert shown == [{**row, RAW: None} for row in _decoded(spark, envelope, some, table)]
+    assert json_events(frame(spark, spaced)).collect() == json_events(frame(spark, some)).collect()
 
 
 def test_a_number_that_no_float_holds_is_an_error_and_never_infinite(spark) -> None:
