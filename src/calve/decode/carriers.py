@@ -83,18 +83,21 @@ def carrier(name: str, text: str) -> Carrier:
     arrow = arrow_type(text, carried=True)
     if text in _TEXT:
         return Carrier(name, text, arrow, pa.string())
-    return Carrier(name, text, arrow, None if _is_slow(arrow) else _wide(arrow))
+    return Carrier(name, text, arrow, None if _is_slow(arrow) else _parsed(arrow))
 
 
-def _wide(kind: pa.DataType) -> pa.DataType:
-    """A type with decimals of 76 digits: with fewer, Arrow's parser makes other numbers of what is too large
-    for them, and says nothing."""
+def _parsed(kind: pa.DataType) -> pa.DataType:
+    """A type as the parser of JSON reads it. Decimals have 76 digits: with fewer it makes other numbers of
+    what is too large for them, and says nothing. Timestamps are texts: it would pass over a zone that one
+    has, or has not."""
     if pa.types.is_decimal(kind):
         return pa.decimal256(76, kind.scale)
+    if pa.types.is_timestamp(kind):
+        return pa.string()
     if pa.types.is_list(kind):
-        return pa.list_(_wide(kind.value_type))
+        return pa.list_(_parsed(kind.value_type))
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(one.name, _wide(one.type)) for one in kind])
+        return pa.struct([pa.field(one.name, _parsed(one.type)) for one in kind])
     return kind
 
 
@@ -123,7 +126,7 @@ def _check(array: pa.Array) -> None:
 def _decimal(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if pc.any(pc.match_substring_regex(array, TINY)).as_py():
         raise pa.ArrowInvalid("a power of ten of which Arrow makes zero")
-    return pc.cast(array, _wide(kind))
+    return pc.cast(array, _parsed(kind))
 
 
 def infinite(array: pa.Array) -> int:

@@ -67,9 +67,10 @@ assert orders.key == ("id",)
 ## Values that do not fit
 
 No value is rounded, cut or moved. These are errors of their row (it stops the stream, or goes to the
-quarantine): a decimal with more digits than its column has, zeros at its end apart; a date or a timestamp
-that is infinite or beyond the years 1 to 9999 (`BC`); bytes that are no hexadecimal digits, or an odd number
-of them. So inside of lists, maps and structs.
+quarantine): a decimal with more digits than its column has, zeros at its end apart; a number that is larger
+than all floats of its column (`1e400`; `"Infinity"` is one of them); a date or a timestamp that is infinite
+or beyond the years 1 to 9999 (`BC`), or does not say its date (`12:34`); bytes that are no hexadecimal
+digits, or an odd number of them. So inside of lists, maps and structs.
 
 JSON that becomes a string is written without blanks; its numbers keep their digits (`1.10`, `1e400`). A
 column that is declared as `json` or `jsonb` holds JSON: the text `"5"` has its quotes, and is not the number

@@ -106,7 +106,8 @@ def test_messages_with_blanks_between_their_tokens_are_the_same_messages(spark) 
     keys = frame(spark, spaced).select(envelope.version(F.col("value"))).distinct()
     assert keys.count() == frame(spark, some).select(envelope.version(F.col("value"))).distinct().count()
     shown = [{**row, RAW: None} for row in _decoded(spark, envelope, spaced, table)]
-    assert shown == [{**row, RAW: None} for row in _decoded(spark, envelope, some, table)]
+    plain = [{**row, RAW: None} for row in _decoded(spark, envelope, some, table)]
+    assert repr(shown) == repr(plain)  # a NaN is no other's equal
     assert json_events(frame(spark, spaced)).collect() == json_events(frame(spark, some)).collect()
 
 
