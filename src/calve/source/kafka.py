@@ -10,11 +10,12 @@ It is asked through the client that Spark's Kafka source brings along, with the 
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 
 from calve.model.errors import BrokerError, ConfigError
 
@@ -24,30 +25,42 @@ _OF_KAFKA = "kafka."
 _UNKNOWN = "org.apache.kafka.common.errors.UnknownTopicOrPartitionException"
 
 
-def topic_ids(spark: Any, options: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
-    """The ids of topics, by the options of Spark's Kafka source."""
-    servers = options["kafka.bootstrap.servers"]
-    found = {}
-    with _client(spark, options) as client:
-        futures = client.describeTopics(spark._jvm.java.util.ArrayList(list(names))).topicNameValues()
-        for name in names:
-            try:
-                found[name] = str(futures.get(name).get().topicId().toString())
-            except Py4JJavaError as error:
-                cause = error.java_exception.getCause() or error.java_exception
-                if cause.getClass().getName() == _UNKNOWN:
-                    raise BrokerError(
-                        f"the broker at {servers} has no topic {name!r}",
-                        hint="Nothing was written. Create it, where it was not there yet. Where it was "
-                        "deleted, what had been read of it is in its table: go on with a new checkpoint "
-                        "(replaces_checkpoint), without it or when the source sends everything again.",
-                    ) from error
+class TopicIds:
+    """The ids of topics, by the options of Spark's Kafka source. They are asked for in every micro-batch, so
+    that the client stays open: to open one takes longer than to ask. It is closed when nobody can ask."""
+
+    def __init__(self, spark: Any, options: Mapping[str, str], names: Sequence[str]) -> None:
+        self._spark, self._options, self._names = spark, options, tuple(names)
+        self._opened: Any = None
+
+    def __call__(self) -> dict[str, str]:
+        """The ids, or a `BrokerError` that names a topic which is not there."""
+        if self._opened is None:
+            self._opened = _opened(self._spark, self._options)
+            # Not at the end of the process: the JVM may be gone by then, and takes its clients along.
+            weakref.finalize(self, _close, self._opened).atexit = False
+        names = self._spark._jvm.java.util.ArrayList(list(self._names))
+        futures = self._opened.describeTopics(names).topicNameValues()
+        return {name: self._id(name, futures.get(name)) for name in self._names}
+
+    def _id(self, name: str, future: Any) -> str:
+        servers = self._options["kafka.bootstrap.servers"]
+        try:
+            return str(future.get().topicId().toString())
+        except Py4JJavaError as error:
+            cause = error.java_exception.getCause() or error.java_exception
+            if cause.getClass().getName() == _UNKNOWN:
                 raise BrokerError(
-                    f"the broker at {servers} does not say what it has of topic {name!r}: "
-                    f"{cause.getClass().getSimpleName()}",
-                    hint="Nothing was written. Start the query again when the broker is there.",
+                    f"the broker at {servers} has no topic {name!r}",
+                    hint="Nothing was written. Create it, where it was not there yet. Where it was "
+                    "deleted, what had been read of it is in its table: go on with a new checkpoint "
+                    "(replaces_checkpoint), without it or when the source sends everything again.",
                 ) from error
-    return found
+            raise BrokerError(
+                f"the broker at {servers} does not say what it has of topic {name!r}: "
+                f"{cause.getClass().getSimpleName()}",
+                hint="Nothing was written. Start the query again when the broker is there.",
+            ) from error
 
 
 def check_kept(spark: Any, options: Mapping[str, str], names: Sequence[str]) -> None:
@@ -74,14 +87,23 @@ def check_kept(spark: Any, options: Mapping[str, str], names: Sequence[str]) -> 
 
 @contextmanager
 def _client(spark: Any, options: Mapping[str, str]) -> Iterator[Any]:
+    client = _opened(spark, options)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def _opened(spark: Any, options: Mapping[str, str]) -> Any:
     admin = spark._jvm.org.apache.kafka.clients.admin
     known = admin.AdminClientConfig.configNames()
     settings = spark._jvm.java.util.Properties()
     for name, value in options.items():
         if known.contains(name.removeprefix(_OF_KAFKA)):
             settings.setProperty(name.removeprefix(_OF_KAFKA), value)
-    client = admin.AdminClient.create(settings)
-    try:
-        yield client
-    finally:
+    return admin.AdminClient.create(settings)
+
+
+def _close(client: Any) -> None:
+    with suppress(Py4JError, OSError):  # the session may be gone, and the client with it
         client.close()

@@ -13,6 +13,7 @@ from pyspark.errors import StreamingQueryException
 
 from calve import BrokerError
 from calve.envelope.debezium import registry
+from calve.source import kafka as source
 from tests.support.dialects.avro import PostgresAvro, schemas
 from tests.support.dialects.cockroachdb import Cockroach, upper
 from tests.support.feeds import Change, Mark
@@ -62,9 +63,16 @@ def flow(spark, lake, kafka, tmp_path: Path, table_name: str) -> Callable[..., K
 
 
 def test_a_topic_that_vanished_or_was_made_anew_is_named_and_nothing_is_passed_over(
-    flow, kafka: Kafka, duckdb
+    flow, kafka: Kafka, duckdb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Case 53."""
+    opened, clients = source._opened, []
+
+    def counted(*said: Any) -> Any:
+        clients.append(said)
+        return opened(*said)
+
+    monkeypatch.setattr(source, "_opened", counted)
     it = flow("orders", "people", trigger={"processingTime": "200 milliseconds"})
     topic = it.topic("people")
     it.put(put(10, 1, "a"), put(11, 2, "b", "people"), Mark(20), Mark(20, "people"))
@@ -72,6 +80,7 @@ def test_a_topic_that_vanished_or_was_made_anew_is_named_and_nothing_is_passed_o
     query = it.start()
     try:
         assert reached.wait(60), query.exception()
+        assert len(clients) == 1, "one for all micro-batches"
         kafka.delete(topic)
         # Spark's own words, which do not say which one.
         with pytest.raises(StreamingQueryException):

@@ -31,7 +31,7 @@ from calve.source.cockroachdb.datasource import register as register_cockroachdb
 from calve.source.cockroachdb.infer import infer_tables
 from calve.source.cockroachdb.listing import Offset
 from calve.source.cockroachdb.plan import ReadPlan
-from calve.source.kafka import check_kept, topic_ids
+from calve.source.kafka import TopicIds, check_kept
 from calve.source.materialize.client import Login, Subscription
 from calve.source.materialize.datasource import register as register_materialize
 from calve.source.materialize.describe import describe
@@ -83,7 +83,7 @@ class StreamReader:
         frame = self._spark.readStream.format("kafka").options(**said).load()
         feed = _feed(kafka_messages(frame), envelope, names, tables, kafka_partitions, settings)
         read = said["subscribe"].split(",")
-        feed = replace(feed, passes_over=False, ids=lambda: topic_ids(self._spark, said, read))
+        feed = replace(feed, passes_over=False, ids=TopicIds(self._spark, said, read))
         if isinstance(feed.envelope(names[0]), Debezium) and settings.get("compacted") != "allow":
             feed = replace(feed, check=lambda: check_kept(self._spark, said, names))
         return feed
