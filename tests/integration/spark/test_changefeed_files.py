@@ -97,6 +97,27 @@ def test_columns_that_the_source_gets_come_with_the_rows_that_have_them(flow, du
     assert it.lake.load(it.name("people")).schema().column_names == ["name", "id", "day", "age"]
 
 
+@pytest.mark.nightly
+def test_a_run_after_a_failed_one_does_what_failed_and_the_next_one_the_rest(flow, duckdb) -> None:
+    """As docs/feeds.md says it: where Spark does more, that is to be said."""
+    it = flow(nemesis=QUIET)
+    it.put(it.changefeed.run(rounds=2))
+    it.run()
+    it.put(it.changefeed.run(rounds=2))
+    bad = max(it.bucket.rglob("*.ndjson"))
+    whole = bad.read_bytes()
+    bad.write_bytes(b"half a line\n" + whole)
+    with pytest.raises(StreamingQueryException):
+        it.run()
+    bad.write_bytes(whole)
+    failed = it.changefeed.resolved[-1] + 1
+    it.put(it.changefeed.run(rounds=2))
+    it.run()
+    assert max(map(max, it.check(duckdb).values())) <= failed
+    it.run()
+    assert max(map(max, it.check(duckdb).values())) == it.changefeed.resolved[-1] + 1
+
+
 def test_a_file_that_appears_late_is_read_and_counted(flow, duckdb) -> None:
     it = flow(nemesis=QUIET)
     it.put(it.changefeed.run(rounds=4))
