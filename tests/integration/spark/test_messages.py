@@ -103,6 +103,18 @@ def test_a_column_that_one_message_of_many_has_is_learnt(flow, duckdb) -> None:
     assert len(rows) == 42
 
 
+def test_messages_are_looked_at_where_pyspark_has_other_types_for_them(spark, flow, duckdb) -> None:
+    """4.0 has a bytearray for what is binary; later ones have it where a session is told so."""
+    spark.conf.set("spark.sql.execution.pyspark.binaryAsBytes", "false")
+    try:
+        it = flow(Postgres(), {"orders": None})
+        it.put(event(1, "a", 100, commit=50))
+        it.run()
+    finally:
+        spark.conf.unset("spark.sql.execution.pyspark.binaryAsBytes")
+    assert shown(it, duckdb) == [(1, "a")]
+
+
 def test_a_column_that_is_null_in_most_messages_is_learnt(flow, duckdb) -> None:
     it = flow(Postgres(), {"orders": None})
     it.put(*(event(id, None if id != 25 else "kept", 100 + id, commit=50) for id in range(40)))

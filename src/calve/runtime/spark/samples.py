@@ -59,11 +59,18 @@ def samples_of(messages: DataFrame, feed: Sampled) -> dict[str, list[Sample]]:
     found: dict[str, list[Sample]] = {row["topic"]: [] for row in rows}
     for row in rows:
         some = (row[which] for which in ("first", "last", "one", "other"))
-        looked_at = {(one["offset"], one["value"]): one for one in some if one is not None}
-        for one in looked_at.values():
-            sample = Sample(row["topic"], row["partition"], one["offset"], one["key"], one["value"])
-            found[row["topic"]].append(sample)
+        looked_at = (
+            Sample(row["topic"], row["partition"], one["offset"], _bytes(one["key"]), _bytes(one["value"]))
+            for one in some
+            if one is not None
+        )
+        found[row["topic"]] += dict.fromkeys(looked_at)  # one of them may be both first and last
     # In the order of their offsets: a column that changed its type did so once.
     return {
         name: sorted(some, key=lambda one: (one.partition, one.offset or 0)) for name, some in found.items()
     }
+
+
+def _bytes(value: bytes | bytearray | None) -> bytes | None:
+    """PySpark 4.0 has a bytearray for what is binary, and later ones if their session is told so."""
+    return None if value is None else bytes(value)
