@@ -36,6 +36,7 @@ from calve.runtime.spark.feed import Feed
 from calve.runtime.spark.pipeline import Pipeline
 from calve.runtime.spark.progress import SinkListener, register
 from calve.runtime.spark.said import FrontierSaid, bad_rows
+from calve.runtime.spark.stops import quiet
 from calve.table.catalogs import open_catalog
 
 _log = logging.getLogger("calve.spark")
@@ -181,7 +182,7 @@ class StreamWriter(Builder):
         return checkpoint_of(self._said.checkpoint, self._query_name, session)
 
     def _start(self, checkpoint: str, process: Callable[[DataFrame, int], None]) -> StreamingQuery:
-        writer = self._frame.writeStream.foreachBatch(process).option("checkpointLocation", checkpoint)
+        writer = self._frame.writeStream.foreachBatch(quiet(process)).option("checkpointLocation", checkpoint)
         if self._trigger:
             try:
                 writer = writer.trigger(**self._trigger)
