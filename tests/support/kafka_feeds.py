@@ -21,8 +21,12 @@ class KafkaFlow(FeedFlow):
     def put(self, *events: Event) -> None:
         """Records of the topics, in their order."""
         self.sent.append(list(events))
+        # A producer a topic: each takes half a second to get to know the broker.
+        by_topic: dict[str, list[Record]] = {}
         for event in events:
-            self.broker.produce(self.topic(event.topic), self.records(event))
+            by_topic.setdefault(self.topic(event.topic), []).extend(self.records(event))
+        for topic, records in by_topic.items():
+            self.broker.produce(topic, records)
 
     def records(self, event: Event) -> list[Record]:
         return [Record(_bytes(key), _bytes(value), event.partition) for key, value in self._messages(event)]
