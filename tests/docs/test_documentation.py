@@ -2,8 +2,8 @@
 
 Every ```python block of a page runs, in the order of the page, in one namespace. A page has a process and an
 empty folder of its own; those with Spark share both, because a process holds one session, and a session takes
-long to start. Of the other blocks, each line that calls `calve` is run as a process (with other options than
-the shortest of its kind, at night), and each `make` target must exist.
+long to start. Of the other blocks, each line that calls `calve` is understood, and run as a process at night,
+and each `make` target must exist.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+import calve.cli.app as app_module
+from calve.cli.runs import DemoFailed
 from tests.docs import failures
 
 pytestmark = pytest.mark.docs
@@ -107,17 +109,26 @@ def test_the_main_pages_have_examples():
     assert len(blocks(ROOT / "docs" / "spark.md", "python")) >= 6
 
 
-def by_day_and_night() -> Iterator[Any]:
-    """The shortest call of each command for every day: a demo starts Spark four times."""
-    shortest: dict[str, str] = {}
-    for command in sorted(set(commands()), key=lambda one: (len(one), one)):
-        kind = " ".join(word for word in command.split() if word.isalpha())
-        later = shortest.setdefault(kind, command) != command
-        yield pytest.param(command, marks=(pytest.mark.nightly,) if later else ())
+def test_every_command_that_is_shown_is_understood(monkeypatch):
+    """What a demo then does is shown by tests/integration/test_demo.py every day."""
+    asked = []
+
+    def note(demo, _):
+        asked.append(demo)
+        raise DemoFailed("not here", hint="At night.")
+
+    monkeypatch.setattr(app_module, "check_spark", lambda: None)
+    monkeypatch.setattr(app_module, "run_demo", note)
+    shown = sorted(set(commands()))
+    for command in shown:
+        done = CliRunner().invoke(app_module.app, command.split()[1:])
+        assert "DemoFailed: not here" in done.stderr, command
+    assert len(asked) == len(shown) >= 2
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("command", by_day_and_night())
+@pytest.mark.parametrize("command", sorted(set(commands())))
 def test_a_command_that_is_shown_works(command, tmp_path):
     env = {**os.environ, "TMPDIR": str(tmp_path)}
     call = [sys.executable, "-m", "calve.cli.main", *command.split()[1:]]
