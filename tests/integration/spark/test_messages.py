@@ -146,27 +146,28 @@ def test_partitions_of_a_stream_hold_until_each_of_them_has_spoken(flow, duckdb)
     assert shown(it, duckdb) == [(1, "a"), (2, "b")]
 
 
-@pytest.mark.parametrize(
-    "topic, table, named",
-    [
-        ("orders", "orders", {"orders": "public.orders"}),
-        ("shop.public.Order_Items", "Order Items", {}),
-    ],
-    ids=["a topic that was renamed", "a table whose name is no topic's"],
-)
-def test_a_transaction_is_whole_whatever_its_topic_is_called(
-    flow, duckdb, topic: str, table: str, named: dict[str, str]
-) -> None:
-    said = {"transaction_topic": "shop.transaction", "transaction_tables": named}
-    it = flow(Postgres(), {topic: SMALL}, columns=NO_OFFSETS, read=said)
-    half: dict[str, Any] = {"commit": 100, "topic": topic, "table": table}
-    it.put(event(1, "a", 200, number=1, **half), end(100, 250, **{f"public__{table}": 2}))
+def test_a_transaction_is_whole_whatever_its_topics_are_called(flow, duckdb) -> None:
+    """A topic that was renamed, and a table whose name is no topic's."""
+    renamed, other = "orders", "shop.public.Order_Items"
+    said = {"transaction_topic": "shop.transaction", "transaction_tables": {renamed: "public.orders"}}
+    it = flow(Postgres(), dict.fromkeys((renamed, other), SMALL), columns=NO_OFFSETS, read=said)
+    of: list[dict[str, Any]] = [
+        {"commit": 100, "topic": renamed, "table": "orders"},
+        {"commit": 100, "topic": other, "table": "Order Items"},
+    ]
+    it.put(
+        *(event(1, "a", 200 + number, number=number, **half) for number, half in enumerate(of, start=1)),
+        end(100, 250, **{"public__orders": 2, "public__Order Items": 2}),
+    )
     it.run()
-    assert frontiers(it, topic) == []
-    it.put(event(2, "b", 210, number=2, **half))
+    for topic in (renamed, other):
+        assert frontiers(it, topic) == []
+    for number, half in enumerate(of, start=3):
+        it.put(event(2, "b", 200 + number, number=number, **half))
     it.run()
-    assert frontiers(it, topic) == [250]
-    assert shown(it, duckdb, topic) == [(1, "a"), (2, "b")]
+    for topic in (renamed, other):
+        assert frontiers(it, topic) == [250]
+        assert shown(it, duckdb, topic) == [(1, "a"), (2, "b")]
 
 
 def test_events_of_tables_that_no_topic_names_are_refused(flow) -> None:
@@ -197,20 +198,24 @@ def test_transactions_without_an_lsn_are_refused(flow) -> None:
     assert "the end of 'gtid', which has no LSN" in it.refused()
 
 
-@pytest.mark.parametrize(
-    "changed, why",
-    [
-        ({"after": ...}, "there is no `after`, not even a null"),
-        ({"topic": "people"}, "the message is of another table"),
-        ({"key": [1, 2], "after": None}, "the key has more values, or fewer"),
-    ],
-    ids=["without after", "of another table", "a longer key"],
-)
-def test_what_is_no_change_of_its_table_is_refused(flow, changed: dict[str, Any], why: str) -> None:
-    it = flow(Cockroach(), {"orders": SMALL})
-    said = json.loads(it.dialect.change(Change(11, {"id": 1}, {"id": 1, "name": "a"}))[0][1]) | changed
-    it.put(Raw(json.dumps({name: value for name, value in said.items() if value is not ...})), Mark(20))
-    assert f"topic orders, partition orders/0, offset 1: {why}" in it.refused()
+def test_what_is_no_change_of_its_table_is_refused(flow) -> None:
+    it = flow(Cockroach(), {"orders": SMALL}, write=lambda writer: writer.on_bad_row("quarantine"))
+    wrong: dict[str, dict[str, Any]] = {
+        "there is no `after`, not even a null": {"after": ...},
+        "the message is of another table": {"topic": "people"},
+        "the key has more values, or fewer": {"key": [1, 2], "after": None},
+    }
+    right = json.loads(it.dialect.change(Change(11, {"id": 1}, {"id": 1, "name": "a"}))[0][1])
+    some = [
+        {name: value for name, value in {**right, **one}.items() if value is not ...}
+        for one in wrong.values()
+    ]
+    it.put(*(Raw(json.dumps(one)) for one in some), Mark(20))
+    it.run()
+    told = [row["reason"] for row in it.quarantined()]
+    assert len(told) == len(wrong)
+    for offset, why in enumerate(wrong, start=1):
+        assert any(f"topic orders, partition orders/0, offset {offset}: {why}" in one for one in told)
 
 
 def test_what_is_said_of_debezium_reaches_its_envelope(spark) -> None:
