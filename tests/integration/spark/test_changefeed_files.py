@@ -40,14 +40,24 @@ def flow(spark, lake, tmp_path: Path, table_name: str) -> Callable[..., FilesFlo
     return make
 
 
-@pytest.mark.parametrize("kind", [".ndjson.gz", pytest.param(".parquet", marks=pytest.mark.nightly)])
-def test_every_snapshot_is_the_source_at_its_resolved_time(kind, flow, duckdb) -> None:
-    it = flow(kind=kind, layout="hourly", nemesis=TURNED_UP)
-    it.put(it.changefeed.run(rounds=4))
+@pytest.mark.parametrize(
+    "kind, seed, rounds",
+    [
+        # A restart, three files that appear late, four resolved times.
+        pytest.param(".ndjson.gz", 31, (2, 3), id=".ndjson.gz"),
+        pytest.param(".ndjson.gz", 7, (4, 6), id="many restarts", marks=pytest.mark.nightly),
+        pytest.param(".parquet", 7, (4, 6), id=".parquet", marks=pytest.mark.nightly),
+    ],
+)
+def test_every_snapshot_is_the_source_at_its_resolved_time(
+    kind: str, seed: int, rounds: tuple[int, int], flow, duckdb
+) -> None:
+    it = flow(seed=seed, kind=kind, layout="hourly", nemesis=TURNED_UP)
+    it.put(it.changefeed.run(rounds=rounds[0]))
     it.run()
     first = it.check(duckdb)
     assert any(first.values())
-    it.put(it.changefeed.run(rounds=6))
+    it.put(it.changefeed.run(rounds=rounds[1]))
     it.run()
     frontiers = it.check(duckdb)
     resolved = {time + 1 for time in it.changefeed.resolved}
@@ -59,7 +69,7 @@ def test_every_snapshot_is_the_source_at_its_resolved_time(kind, flow, duckdb) -
 
 def test_a_stream_makes_a_snapshot_of_each_resolved_time_and_names_the_job(flow, duckdb) -> None:
     it = flow(nemesis=QUIET, read={"job_id": "1017"})
-    it.put(it.changefeed.run(rounds=5))
+    it.put(it.changefeed.run(rounds=3))
     it.run()
     frontiers = it.check(duckdb)
     assert len({*frontiers["my-orders"], *frontiers["people"]}) == len(it.changefeed.resolved)
@@ -77,7 +87,7 @@ def test_a_stream_makes_a_snapshot_of_each_resolved_time_and_names_the_job(flow,
 def test_what_has_no_zone_is_the_same_in_every_zone(spark, flow, duckdb) -> None:
     """A key, so that deletes find their rows."""
     it = flow(tables=(CLOCKS,))
-    it.put(it.changefeed.run(rounds=4))
+    it.put(it.changefeed.run(rounds=2))
     spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
     try:
         it.run()
@@ -120,7 +130,7 @@ def test_a_run_after_a_failed_one_does_what_failed_and_the_next_one_the_rest(flo
 
 def test_a_file_that_appears_late_is_read_and_counted(flow, duckdb) -> None:
     it = flow(nemesis=QUIET)
-    it.put(it.changefeed.run(rounds=4))
+    it.put(it.changefeed.run(rounds=3))
     resolved = sorted(it.bucket.rglob("*.RESOLVED"))
     (late,) = [path for path in it.bucket.rglob("*.ndjson") if resolved[-2] < path < resolved[-1]][:1]
     whole, copy = late.read_bytes(), late.with_name(late.name.replace("-00000", "-0000f"))
