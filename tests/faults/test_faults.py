@@ -30,7 +30,11 @@ def server_of(name: str, request: pytest.FixtureRequest) -> Server:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name, seconds", [("reference", 35), ("seaweedfs", 25)])
+@pytest.mark.parametrize(
+    "name, seconds",
+    # What is wrong is the network, whatever the server is: another one is for the night.
+    [("reference", 35), pytest.param("seaweedfs", 25, marks=pytest.mark.nightly)],
+)
 def test_two_runs_of_a_sink_keep_every_promise_whatever_the_network_answers(
     name: str, seconds: float, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

@@ -73,7 +73,7 @@ def plain_scene(lake: Lake, spark: Any, table_name: str) -> Scene:
 
 @pytest.mark.parametrize(
     "scene, act",
-    pairs({shape.name: shape for shape in SHAPES}, {act.__name__: act for act in ACTIONS}, by_day=2),
+    pairs({shape.name: shape for shape in SHAPES}, {act.__name__: act for act in ACTIONS}),
     indirect=["scene"],
 )
 def test_cases_38_and_40_the_sink_goes_on_after_maintenance_and_all_later_snapshots_are_right(

@@ -27,6 +27,7 @@ def test_what_is_committed_is_read_and_what_was_aborted_is_not(kafka: Kafka) -> 
     assert b"aborted" in [record.value for record in kafka.records("ledger", committed=False)]
 
 
+@pytest.mark.nightly  # a feed goes through it every day (test_changefeed.py)
 def test_a_broker_that_was_stopped_or_killed_has_its_records_and_partitions(kafka: Kafka) -> None:
     kafka.create("kept")
     kafka.produce("kept", [Record(b"1", b"before")])
@@ -41,6 +42,7 @@ def test_a_broker_that_was_stopped_or_killed_has_its_records_and_partitions(kafk
     assert kafka.topics()["kept"] == 3
 
 
+@pytest.mark.nightly  # all but the headers, feeds read every day
 @pytest.mark.spark
 def test_spark_reads_the_topic_with_its_headers(spark, kafka: Kafka) -> None:
     kafka.create("seen", partitions=2)

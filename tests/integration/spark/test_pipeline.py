@@ -132,6 +132,24 @@ VARIANTS = (
     ),
 )
 
+BY_DAY = (
+    "append in time",
+    "changelog with a key in time",
+    "upsert, scoped deletes",
+    "upsert by a watermark",
+)
+"""Each mode, each way of cutting batches, times that are numbers and times that are timestamps. Of the
+others, streams that are numbered are in most tests of test_recovery.py, marks and HLCs in every feed."""
+
+
+def by_day_and_night() -> list[Any]:
+    names = {variant.name for variant in VARIANTS}
+    assert names.issuperset(BY_DAY)
+    return [
+        variant if variant.name in BY_DAY else pytest.param(variant, marks=pytest.mark.nightly)
+        for variant in VARIANTS
+    ]
+
 
 def workload(variant: Variant, micro_batches: int = 6) -> Iterator[list[Row]]:
     """Changes of a few keys that come up to ten units late, some of them twice; no two share a time."""
@@ -190,7 +208,7 @@ def change(id_: int | None, v: str | None, lsn: int | None, op: str | None = "u"
 # -- the truth ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
+@pytest.mark.parametrize("variant", by_day_and_night(), ids=lambda variant: variant.name)
 def test_p1_every_snapshot_is_the_truth_of_its_upper(
     make: Callable[..., Flow], readers: list[Reader], variant: Variant
 ) -> None:

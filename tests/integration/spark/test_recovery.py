@@ -41,6 +41,17 @@ UPSERT = {"mode": "upsert", "key": ("id",), "sequence_by": ("lsn",), "op_column"
 APPEND = {"mode": "append"}
 MAXIMUM = {"time_column": "lsn", "frontier": "maximum", "frontier_delay": 2}
 BOTH: dict[str, dict[str, Any]] = {"numbered": {}, "timed": {**MAXIMUM, "frontier_delay": 0}}
+
+
+def by_day(name: str) -> list[Any]:
+    """This stream every day, the other one at night: where what is tested asks no more of a time than that
+    there is one. Of neighbours one has the one by day, and the other the other."""
+    return [
+        pytest.param(stream, id=other, marks=() if other == name else (pytest.mark.nightly,))
+        for other, stream in BOTH.items()
+    ]
+
+
 MARKS = {"time_column": "lsn", "frontier": "mark", "mark_column": "resolved"}
 
 MakeFlow = Callable[..., Flow]
@@ -73,7 +84,13 @@ def put_some(flow: Flow, micro_batches: int, first: int = 0) -> None:
 # -- a micro-batch that comes again ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("stream", [{}, MAXIMUM], ids=["numbered", "timed"])
+@pytest.mark.parametrize(
+    "stream",
+    [
+        pytest.param({}, id="numbered", marks=pytest.mark.nightly),  # by day in test_stateful.py
+        pytest.param(MAXIMUM, id="timed"),
+    ],
+)
 def test_case_5_a_micro_batch_that_landed_and_comes_again_changes_nothing(
     flow: MakeFlow, stream: dict[str, Any], duckdb: DuckReader
 ) -> None:
@@ -110,7 +127,7 @@ def test_case_66_a_micro_batch_that_landed_and_whose_manifest_is_lost_has_no_lat
 # -- a lost checkpoint ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("stream", [{}, MAXIMUM], ids=["numbered", "timed"])
+@pytest.mark.parametrize("stream", by_day("numbered"))
 def test_case_12_a_new_checkpoint_is_refused_until_told_which_one_it_goes_on_for(
     flow: MakeFlow, stream: dict[str, Any]
 ) -> None:
@@ -298,7 +315,7 @@ def test_case_14_a_table_that_was_put_back_behind_the_checkpoint_is_refused(
     assert one.shown()[-1].upper == upper
 
 
-@pytest.mark.parametrize("stream", [{}, {**MAXIMUM, "frontier_delay": 0}], ids=["numbered", "timed"])
+@pytest.mark.parametrize("stream", by_day("timed"))
 def test_case_28_a_table_that_was_dropped_is_not_created_again(
     flow: MakeFlow, stream: dict[str, Any]
 ) -> None:
@@ -355,7 +372,7 @@ def test_case_10_another_checkpoint_on_the_same_sink_is_refused_and_fences_nobod
     assert one.generation() == 2
 
 
-@pytest.mark.parametrize("stream", [{}, {**MAXIMUM, "frontier_delay": 0}], ids=["numbered", "timed"])
+@pytest.mark.parametrize("stream", by_day("numbered"))
 def test_case_10_of_two_drivers_the_older_one_is_fenced_and_changes_nothing(
     flow: MakeFlow, stream: dict[str, Any], duckdb: DuckReader
 ) -> None:
@@ -434,7 +451,13 @@ def test_rows_wait_through_micro_batches_that_close_nothing(flow: MakeFlow, duck
     assert one.check(duckdb) == [(0, 7), (7, 18)]
 
 
-@pytest.mark.parametrize("stop", [True, False], ids=["stopped in between", "one run"])
+@pytest.mark.parametrize(
+    "stop",
+    [
+        pytest.param(True, id="stopped in between"),
+        pytest.param(False, id="one run", marks=pytest.mark.nightly),
+    ],
+)
 def test_case_3_files_of_an_open_batch_wait_and_are_committed_once(
     flow: MakeFlow, stop: bool, duckdb: DuckReader
 ) -> None:
@@ -530,7 +553,7 @@ def test_rows_that_wait_get_the_columns_and_types_of_a_later_run(flow: MakeFlow,
 
 
 @pytest.mark.skipif(not has_iceberg(), reason="somebody else writes with Iceberg's runtime")
-@pytest.mark.parametrize("stream", [{}, {**MAXIMUM, "frontier_delay": 0}], ids=["numbered", "timed"])
+@pytest.mark.parametrize("stream", by_day("timed"))
 def test_case_62_rows_that_somebody_inserts_into_the_empty_table_are_reached_by_deletes(
     flow: MakeFlow, spark: Any, duckdb: DuckReader, stream: dict[str, Any]
 ) -> None:
@@ -561,7 +584,7 @@ def quarantined(one: Flow) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["micro_batch"], row["row"]))
 
 
-@pytest.mark.parametrize("stream", [{}, {**MAXIMUM, "frontier_delay": 0}], ids=["numbered", "timed"])
+@pytest.mark.parametrize("stream", by_day("timed"))
 def test_p8_the_quarantine_landed_and_the_target_did_not(
     flow: MakeFlow, stream: dict[str, Any], duckdb: DuckReader
 ) -> None:
@@ -655,7 +678,7 @@ def test_p8_a_row_that_fits_once_it_is_in_the_quarantine_stays_there(
     assert seen(one, duckdb) == [(1, "a"), (3, "c"), *last, (7, "theirs")]
 
 
-@pytest.mark.parametrize("stream", [{}, {**MAXIMUM, "frontier_delay": 0}], ids=["numbered", "timed"])
+@pytest.mark.parametrize("stream", by_day("numbered"))
 def test_p8_a_row_that_does_not_fit_any_more_once_the_quarantine_landed_goes_there_too(
     flow: MakeFlow, stream: dict[str, Any], duckdb: DuckReader
 ) -> None:
@@ -722,7 +745,7 @@ def test_p8_rows_in_the_quarantine_stay_there_also_if_they_would_have_to_wait_no
     assert seen(one, duckdb) == [(1, "a"), (4, "d"), (5, "e"), (7, "theirs")]
 
 
-@pytest.mark.parametrize("stream", [{}, {**MAXIMUM, "frontier_delay": 0}], ids=["numbered", "timed"])
+@pytest.mark.parametrize("stream", by_day("numbered"))
 def test_p8_a_run_without_a_quarantine_does_not_take_a_row_that_is_there(
     flow: MakeFlow, stream: dict[str, Any], duckdb: DuckReader
 ) -> None:
@@ -771,7 +794,13 @@ def test_case_12_a_quarantine_that_was_not_written_since_does_not_hold_a_new_che
     assert one.shown()[-1].upper == 28
 
 
-@pytest.mark.parametrize("files, then", [(1, 10), (3, 1)], ids=["in one", "one by one"])
+@pytest.mark.parametrize(
+    "files, then",
+    [
+        pytest.param(1, 10, id="in one"),
+        pytest.param(3, 1, id="one by one", marks=pytest.mark.nightly),
+    ],
+)
 def test_case_13_rows_that_the_quarantine_has_are_there_once_however_micro_batches_are_cut_anew(
     flow: MakeFlow, files: int, then: int, duckdb: DuckReader
 ) -> None:

@@ -36,6 +36,11 @@ def flow(request: pytest.FixtureRequest, spark: Any, lake: Lake, table_name: str
     return Flow(spark, lake, table_name[-60:], tmp_path, SCHEMA, {"mode": "append"}, stream, transform=once)
 
 
+BY_DAY_IN_TIME = pytest.mark.parametrize(
+    "flow", [pytest.param("numbered", marks=pytest.mark.nightly), "timed"], indirect=True
+)
+
+
 def put(flow: Flow, *seconds: int) -> None:
     """Each row comes twice."""
     rows: list[Row] = [{"id": second, "ts": START + timedelta(seconds=second)} for second in seconds]
@@ -69,6 +74,7 @@ def test_case_5_a_stateful_micro_batch_that_landed_goes_on_at_once(flow: Flow, d
     assert len(flow.shown()) > len(before)
 
 
+@BY_DAY_IN_TIME
 def test_case_3_files_of_a_stateful_micro_batch_are_published_by_the_next_run(
     flow: Flow, duckdb: DuckReader
 ) -> None:
@@ -85,6 +91,7 @@ def test_case_3_files_of_a_stateful_micro_batch_are_published_by_the_next_run(
     check(flow, duckdb)
 
 
+@BY_DAY_IN_TIME
 def test_a_micro_batch_that_is_written_is_not_evaluated_once_more_for_spark(
     flow: Flow, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ def test_every_benchmark_runs_in_a_tiny_size_and_each_figure_has_its_target():
         assert all(figure["ours"] > 0 for figure in figures), name
 
 
+@pytest.mark.nightly
 @pytest.mark.servers
 @pytest.mark.timeout(300)
 def test_every_benchmark_on_servers_runs_in_a_tiny_size():

@@ -419,7 +419,9 @@ def test_transactions_are_counted_by_spark(spark, collected: int) -> None:
     assert advance(state, seen).mark == 400
 
 
-@pytest.mark.parametrize("collected", [100, 0], ids=["few", "many"])
+@pytest.mark.parametrize(
+    "collected", [pytest.param(100, id="few"), pytest.param(0, id="many", marks=pytest.mark.nightly)]
+)
 def test_the_end_of_a_snapshot_and_a_source_that_goes_back_are_seen(spark, collected: int) -> None:
     observer = Observer({"s.t"}, collected)
     row = _event(0, "r", {"id": 0}, transaction=None)
