@@ -27,7 +27,11 @@ from tools.jars import JarError, provide, read_lock
 from tools.venvs import pins, prepare
 
 RELEASES = ROOT / "requirements" / "spark.txt"
-TESTS = "tests/integration/spark"
+TESTS = (
+    "tests/integration/spark",
+    "tests/integration/source/test_cockroachdb_files.py",
+    "tests/unit/runtime/spark/test_stops.py",
+)
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ def run(release: Release) -> str:
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": python,
     }
-    command = [python, "-m", "pytest", "-q", "-m", "spark and not nightly", "-p", "no:cacheprovider", TESTS]
+    command = [python, "-m", "pytest", "-q", "-m", "spark and not nightly", "-p", "no:cacheprovider", *TESTS]
     command += shlex.split(os.environ.get("PYTEST_ARGS", ""))
     ended = subprocess.run(command, cwd=ROOT, env=environment, check=False)
     return "ok" if ended.returncode == 0 else "FAILED"
