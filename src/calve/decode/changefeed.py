@@ -97,8 +97,7 @@ class Changefeed:
         columns = {one.name: one.read(row[one.name]) for one in self.table.columns}
         deleted = pc.and_(good, pc.invert(has_row))
         if self.kind != "bare" and pc.any(deleted).as_py():
-            columns, whole = self._with_keys(columns, body, messages, deleted)
-            good = pc.and_(good, pc.or_(has_row, whole))
+            columns = self._with_keys(columns, body, messages, deleted)
         good = reduce(pc.and_, (pc.is_valid(columns[name]) for name in self.table.key), good)
         if (doubtful := self.table.doubtful(columns, messages.values)) is not None:
             good = pc.and_not(good, doubtful)
@@ -112,10 +111,8 @@ class Changefeed:
         known = [one for one in pc.unique(named).to_pylist() if one is None or topic.endswith(one)]
         return pc.is_in(named, pa.array(known, _TEXT))
 
-    def _with_keys(
-        self, columns: Columns, body: Columns, messages: Messages, deleted: pa.Array
-    ) -> tuple[Columns, pa.Array]:
-        """The keys of deletes in their columns, and which rows are deletes that have one."""
+    def _with_keys(self, columns: Columns, body: Columns, messages: Messages, deleted: pa.Array) -> Columns:
+        """The keys of deletes in their columns, as far as they are where they should be."""
         texts = messages.values.filter(deleted)
         is_delete = pc.match_substring_regex(texts, _NULL_AFTER)
         deleted = pc.replace_with_mask(deleted, deleted, is_delete)
@@ -128,11 +125,11 @@ class Changefeed:
             keys = pc.cast(messages.keys.filter(deleted), _TEXT)
             beside = pc.binary_join_element_wise(pa.scalar('{"key": '), keys, pa.scalar("}"), "")
             found = pc.if_else(pc.is_valid(found), found, reader.found(beside))
-        return reader.fill(columns, found, deleted)
+        return reader.fill(columns, found, deleted)[0]
 
     def _with_named(
         self, columns: Columns, inside: Columns, messages: Messages, deleted: pa.Array
-    ) -> tuple[Columns, pa.Array]:
+    ) -> Columns:
         """The same, of keys that have names: in the value, or beside it."""
         here = {name: inside[name].filter(deleted) for name in self.table.key}
         if any(key.null_count for key in here.values()):
@@ -150,7 +147,7 @@ class Changefeed:
             name: pc.replace_with_mask(columns[name], deleted, by_name[name].read(key))
             for name, key in here.items()
         }
-        return {**columns, **filled}, deleted
+        return {**columns, **filled}
 
 
 def _fields(of: pa.Array | pa.RecordBatch) -> Columns:

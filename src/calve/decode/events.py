@@ -130,8 +130,7 @@ class Events:
         parsed = messages.parse(self._schema(version))
         op, before, after = parsed["op"], parsed["before"], parsed["after"]
         deleted = pc.fill_null(pc.equal(op, "d"), False)
-        there = pc.if_else(deleted, pc.is_valid(before), pc.is_valid(after))
-        good = pc.and_(pc.is_in(op, pa.array(list(_OPS))), there)
+        good = pc.is_in(op, pa.array(list(_OPS)))
         columns: dict[str, pa.Array] = {}
         for one in self.table.columns:
             if (wire := version.wires.get(one.name)) is None:

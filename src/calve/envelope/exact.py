@@ -158,9 +158,8 @@ class Exact:
         if kind in _INSTANTS:
             return _spelt(name, '"(?![0-9]{4}-[0-9]{2}-[0-9]{2})', message, read)
         if isinstance(kind, Decimal):
-            quote = '"?' if self.values.quotes_decimals else ""
             long = rf"[0-9]*\.[0-9]{{{kind.scale + 1}}}|[0-9.]+[eE]-"
-            return _spelt(name, f"{quote}[-+]?(?:{long})", message, read)
+            return _spelt(name, f'"?[-+]?(?:{long})', message, read)
         if holds(kind, lambda inner: isinstance(inner, Decimal)):
             return read.isNotNull()
         return has(kind, read, _is_changed)

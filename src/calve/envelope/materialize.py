@@ -92,7 +92,7 @@ def _octets(numbers: Column) -> Column:
     return F.when(whole, F.unhex(F.array_join(digits, "")))
 
 
-VALUES = _Values(bytes_from=_bytes, quotes_decimals=True)
+VALUES = _Values(bytes_from=_bytes)
 
 
 @dataclass(frozen=True, slots=True)

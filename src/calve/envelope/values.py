@@ -54,8 +54,6 @@ class Values:
 
     bytes_from: Callable[[Column], Column]
     """Bytes from their text."""
-    quotes_decimals: bool = False
-    """Decimals are texts."""
 
     def is_text(self, kind: str) -> bool:
         """Whether values of a type are read as text, and converted."""

@@ -17,7 +17,7 @@ from calve.decode import messages as room
 from calve.decode.messages import Decoding
 from calve.envelope.base import Envelope, Sample
 from calve.envelope.cockroachdb import CockroachDB, Kind
-from calve.envelope.debezium import Debezium
+from calve.envelope.debezium import Debezium, Declared
 from calve.envelope.materialize import Kind as Subscribed
 from calve.envelope.materialize import Materialize
 from calve.model.columns import OP, ORDER, POSITION, TIME
@@ -25,7 +25,7 @@ from tests.support.kernels import alone
 
 TABLE = SourceTable.of(
     "id long primary key, name string not null, total decimal(10,2), day date, at timestamptz, clock time, "
-    "code uuid, data binary, open boolean, weight double"
+    "code uuid, data binary, open boolean, weight double, wall timestamp, small float"
 )
 UUID = "7b1f1f6e-0000-4000-8000-000000000001"
 ROW = {
@@ -39,6 +39,8 @@ ROW = {
     "data": "\\x00ff",
     "open": True,
     "weight": 0.1,
+    "wall": "2026-11-16T12:00:00",
+    "small": 1.5,
 }
 READ = {
     "id": 7,
@@ -51,6 +53,8 @@ READ = {
     "data": b"\x00\xff",
     "open": True,
     "weight": 0.1,
+    "wall": datetime(2026, 11, 16, 12),  # noqa: DTZ001
+    "small": 1.5,
 }
 GONE = dict.fromkeys(READ) | {"id": 7}
 HLC = "1794787200000000000.0000000001"
@@ -112,6 +116,9 @@ def test_a_plain_message_of_a_changefeed_is_read(envelope, message, key, expecte
         (Kind.WRAPPED, {"after": {**ROW, "new": 1}, "updated": HLC}),
         (Kind.WRAPPED, {"after": {**ROW, "total": 1.005}, "updated": HLC}),
         (Kind.WRAPPED, {"after": {**ROW, "name": {"a": 1}}, "updated": HLC}),
+        (Kind.WRAPPED, {"after": {**ROW, "at": "2026-11-16T12:00:00"}, "updated": HLC}),
+        (Kind.WRAPPED, {"after": {**ROW, "wall": "2026-11-16T12:00:00Z"}, "updated": HLC}),
+        (Kind.WRAPPED, {"after": {**ROW, "small": 1e39}, "updated": HLC}),
         (Kind.WRAPPED, {"after": None, "updated": HLC}),
         (Kind.WRAPPED, {"updated": HLC, "key": [7]}),
         (Kind.WRAPPED, {"after": None, "key": [None], "updated": HLC}),
@@ -137,9 +144,15 @@ SMALLER = SourceTable(tuple(one for one in TABLE.columns if one.name != "data"),
 
 
 @pytest.mark.parametrize("meta", [{"mz_timestamp": 9, "mz_diff": -2}, {"mz_timestamp": "9", "mz_diff": "-2"}])
-@pytest.mark.parametrize("at", ["2026-11-16T12:00:00.5Z", 1_794_830_400_500])
-def test_a_row_of_a_subscription_is_read_in_numbers_or_texts(meta, at) -> None:
-    found = read(Materialize(), {**meta, **SUBSCRIBED, "at": at}, table=SMALLER)
+@pytest.mark.parametrize(
+    "times",
+    [
+        {"at": "2026-11-16T12:00:00.5Z", "wall": "2026-11-16 12:00:00"},
+        {"at": 1_794_830_400_500, "wall": 1_794_830_400_000},
+    ],
+)
+def test_a_row_of_a_subscription_is_read_in_numbers_or_texts(meta, times) -> None:
+    found = read(Materialize(), {**meta, **SUBSCRIBED, **times}, table=SMALLER)
     expected = {name: value for name, value in READ.items() if name != "data"}
     assert found == {**expected, OP: -2, TIME: 9, ORDER: 0}
 
@@ -163,6 +176,7 @@ def test_states_of_a_subscription() -> None:
     "message",
     [
         {"mz_timestamp": 9, "mz_progressed": True},
+        {"mz_timestamp": 9, "mz_progressed": True, "mz_diff": 1, "id": 7},
         {"mz_timestamp": 9, "mz_diff": 0, "id": 7},
         {"mz_timestamp": -1, "mz_diff": 1, "id": 7},
         {"mz_diff": 1, "id": 7},
@@ -188,6 +202,7 @@ SENT = ROW | {
     "total": base64.b64encode((1250).to_bytes(3, "big")).decode(),
     "day": (date(2026, 11, 16) - date(1970, 1, 1)).days,
     "clock": 45_296_789_000,
+    "wall": 1_794_830_400_000_000,
     "data": base64.b64encode(b"\x00\xff").decode(),
 }
 
@@ -259,6 +274,23 @@ def test_the_position_of_an_event_of_mysql() -> None:
 )
 def test_an_event_that_is_not_plain_is_left(message) -> None:
     assert read(Debezium(), message) is None
+
+
+@pytest.mark.parametrize(
+    "meaning, number",
+    [
+        ("Timestamp", -1),
+        ("MicroTimestamp", -1000),
+        ("NanoTimestamp", -999_001),
+        ("NanoTimestamp", -1_000_000),
+    ],
+)
+def test_moments_before_1970_in_all_units(meaning, number) -> None:
+    table = SourceTable.of("id long primary key, wall timestamp")
+    envelope = Debezium(declared=Declared(meanings={"wall": f"io.debezium.time.{meaning}"}))
+    found = read(envelope, event("u", {"id": 7, "wall": number}), table=table)
+    assert found is not None
+    assert found["wall"] == datetime(1969, 12, 31, 23, 59, 59, 999_000)  # noqa: DTZ001
 
 
 def with_schema(message: Any, more: str = "") -> str:

@@ -87,6 +87,8 @@ DECIMALS = {
     "0E-10": Decimal("0.00"),
     "null": None,
     "1.005": ERROR,
+    '"1.5"': Decimal("1.50"),
+    '"1.005"': ERROR,
     "1.00000001": ERROR,
     "99999999.999": ERROR,
     "123456789": ERROR,
