@@ -33,8 +33,16 @@ from calve.envelope.debezium.times import without_zone
 from calve.envelope.exact import TEXTS, UNREADABLE, Exact, marked_name
 from calve.envelope.messages import errors, let, place_of, placed_by, shape
 from calve.envelope.read import table_plan
-from calve.envelope.types import spark_type
-from calve.envelope.values import CORRUPT, Values, hexadecimal, is_dated, is_lost, parse, within_years
+from calve.envelope.values import (
+    CORRUPT,
+    Values,
+    hexadecimal,
+    instant,
+    is_dated,
+    is_lost,
+    parse,
+    within_years,
+)
 from calve.model.columns import ERROR, MARK, OP, ORDER, PARTITION, RESERVED, TIME, UNFIT
 from calve.model.errors import SchemaMismatch
 
@@ -76,8 +84,7 @@ class _Values(Values):
         if kind == "timestamp":
             moment = without_zone(F.try_multiply(millis, F.lit(1000)), utc=False)
         # Looked at before it is cast: one that fails costs an exception, and a number may look like a year.
-        said = F.when(is_dated(text), text.try_cast(spark_type(kind))).otherwise(moment)
-        return within_years(said, kind)
+        return F.when(is_dated(text), instant(text, kind)).otherwise(within_years(moment, kind))
 
 
 def _bytes(text: Column) -> Column:
