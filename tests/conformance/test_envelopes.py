@@ -105,7 +105,10 @@ def test_every_snapshot_is_the_source_as_of_its_frontier(dialect, flow, duckdb) 
 
 
 @pytest.mark.parametrize(
-    "dialect", by_day_and_night("cockroachdb-enriched-schemas", "debezium"), ids=lambda one: one.name
+    # Debezium's, beside transactions, in test_messages.py.
+    "dialect",
+    by_day_and_night("cockroachdb-enriched-schemas"),
+    ids=lambda one: one.name,
 )
 def test_a_message_that_cannot_be_read_stops_the_feed_with_its_place_or_waits_in_the_quarantine(
     dialect, flow, duckdb

@@ -120,7 +120,7 @@ def check_probes(
 
 @pytest.mark.spark
 def test_spark_loses_no_row_to_our_bounds(lake: Lake, variant: Variant, rows: list[Values], spark: Any):
-    check_probes(SparkReader(spark), Dialect.SPARK, lake, variant, rows, count=25)
+    check_probes(SparkReader(spark), Dialect.SPARK, lake, variant, rows, count=12)
 
 
 @pytest.mark.engines

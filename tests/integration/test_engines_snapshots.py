@@ -62,6 +62,13 @@ def test_spark_sees_the_truth_of_every_epoch_in_its_snapshot(
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize(
+    "variant",
+    [one if one is UNPARTITIONED else pytest.param(one, marks=pytest.mark.nightly) for one in VARIANTS],
+    ids=lambda variant: variant.name,
+    indirect=True,
+    scope="module",
+)
 def test_spark_needs_no_catalog_to_see_the_truth(
     lake: Lake, table: str, variant: Variant, published: list[Published], spark: Any
 ):

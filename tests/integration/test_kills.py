@@ -144,9 +144,11 @@ KILLS = {
     4: "after the pointer moved and before the answer is read",
     5: "after the commit and before the caller knows",
 }
+BY_DAY_UPSERT = ["upsert", pytest.param("append", marks=pytest.mark.nightly)]
+"""An append does what an upsert does, but for deletes."""
 
 
-@pytest.mark.parametrize("variant", ["upsert", "append"])
+@pytest.mark.parametrize("variant", BY_DAY_UPSERT)
 @pytest.mark.parametrize("case", KILLS, ids=lambda case: f"case_{case}_{KILLS[case].replace(' ', '_')}")
 def test_killed_anywhere_it_goes_on_and_every_snapshot_is_right(nursery, trace, folder, variant, case):
     """Cases 1 to 5 and 7; P1, P2, P3, P5."""
@@ -253,7 +255,7 @@ def fingerprint(folder: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("variant", ["upsert", "append"])
+@pytest.mark.parametrize("variant", BY_DAY_UPSERT)
 def test_case_9_a_zombie_that_wakes_up_is_fenced_and_changes_nothing(nursery, trace, folder, variant):
     """P4: stopped at each step of an epoch up to the move of the pointer, overtaken, and continued."""
     steps = [step for step in distinct(trace(variant)) if step.epoch == 2 and step.case in (1, 2, 3)]
@@ -319,7 +321,7 @@ def test_a_fenced_run_ends_with_its_error_and_a_hint(nursery, folder):
 # -- the disk -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("variant", ["upsert", "append"])
+@pytest.mark.parametrize("variant", BY_DAY_UPSERT)
 def test_case_36_everything_is_on_the_disk_before_the_pointer_moves(nursery, folder, variant):
     """When the SQL transaction commits, no file that was written lacks its fsync, nor any folder entry."""
     for _ in range(2):  # creates, and resumes

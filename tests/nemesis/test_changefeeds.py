@@ -1,4 +1,7 @@
-"""A changefeed of two tables whose drivers are killed: a short run for every day, long ones for the night.
+"""A changefeed of two tables whose drivers are killed: a short run and a long one, both for the night.
+
+By day a driver is killed at the same step of a feed of Debezium (tests/integration/kafka), and the files of a
+changefeed are read again after a run that failed (tests/integration/source).
 
 A file of its own, because test processes share out files, and this takes as long as the others. The long one
 on SQLite is that of test_nemesis.py, and the one on a catalog that commits to several tables at once that of
@@ -35,6 +38,7 @@ def duck() -> Iterator[Any]:
         yield reader.connection
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 def test_a_feed_whose_driver_is_killed_shows_every_table_as_the_source_was(
     spark: Any, duck: Any, tmp_path: Path

@@ -80,7 +80,10 @@ def change(id_: int | None, v: str | None, lsn: int | None, op: str = "u") -> di
     return {"id": id_, "v": v, "lsn": lsn, "_op": op}
 
 
-@pytest.mark.parametrize("stream", [{}, MAXIMUM], ids=["numbered", "timed"])
+@pytest.mark.parametrize(
+    "stream",
+    [pytest.param({}, id="numbered", marks=pytest.mark.nightly), pytest.param(MAXIMUM, id="timed")],
+)
 def test_p8_rows_of_a_stream_are_replayed_once_when_the_table_was_mended(
     flow: MakeFlow, stream: dict[str, Any], readers: list[Reader]
 ) -> None:
@@ -153,7 +156,10 @@ def test_p1_what_other_engines_deleted_and_rewrote_is_seen(
         assert seen(one, reader) == [(1, None, 11), (2, None, 12), (3, None, 13), (4, "a", 4)], reader.name
 
 
-@pytest.mark.parametrize("stream", [{}, MAXIMUM], ids=["numbered", "timed"])
+@pytest.mark.parametrize(
+    "stream",
+    [pytest.param({}, id="numbered"), pytest.param(MAXIMUM, id="timed", marks=pytest.mark.nightly)],
+)
 def test_p1_a_batch_of_nothing_but_bad_rows_moves_the_frontier_so_that_they_can_be_replayed(
     flow: MakeFlow, stream: dict[str, Any], duckdb: Reader
 ) -> None:

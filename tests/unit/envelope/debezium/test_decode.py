@@ -397,7 +397,11 @@ def _end(offset: int, transaction: int, at: int, told_at: int = 1, **events: int
     return Message("p.transaction", offset, None, "{}").like(offset, **body)
 
 
-@pytest.mark.parametrize("collected", [100, 1], ids=["few", "many"])
+@pytest.mark.parametrize(
+    # Few are counted in every feed of transactions.
+    "collected",
+    [pytest.param(100, id="few", marks=pytest.mark.nightly), pytest.param(1, id="many")],
+)
 def test_transactions_are_counted_by_spark(spark, collected: int) -> None:
     observer = Observer({"s.t"}, collected)
     data = [
