@@ -146,6 +146,8 @@ def _date(array: pa.Array) -> pa.Array:
 def _time(array: pa.Array) -> pa.Array:
     if pa.types.is_integer(array.type) or pa.types.is_time(array.type):
         return pc.cast(array, pa.int64())
+    if pc.any(pc.less(pc.binary_length(array), len("12:34:56"))).as_py():
+        raise pa.ArrowInvalid("a time of day has its seconds")
     moments = pc.binary_join_element_wise(pa.scalar("1970-01-01T"), array, "")
     return pc.cast(pc.cast(moments, pa.timestamp("us")), pa.int64())
 

@@ -10,7 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
-_CONTROLS = [chr(number) for number in range(32)]
+_CONTROLS = {chr(number): f"\\u{number:04X}" for number in range(32)}
+_CONTROLS |= {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+"""As Spark writes them."""
 
 
 def json_objects(
@@ -64,8 +66,8 @@ def quoted(array: pa.Array) -> pa.Array:
     """Texts as JSON."""
     found = pc.replace_substring(pc.replace_substring(array, "\\", "\\\\"), '"', '\\"')
     if pc.any(pc.match_substring_regex(found, r"[\x00-\x1f]")).as_py():
-        for one in _CONTROLS:
-            found = pc.replace_substring(found, one, json.dumps(one)[1:-1])
+        for one, escaped in _CONTROLS.items():
+            found = pc.replace_substring(found, one, escaped)
     return pc.binary_join_element_wise(pa.scalar('"'), found, pa.scalar('"'), "")
 
 

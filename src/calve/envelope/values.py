@@ -218,7 +218,9 @@ def real(text: Column, kind: str) -> Column:
 def decimal(text: Column, target: Decimal) -> Column:
     """A decimal from its text, `1.50` or `4E+2`; null where a digit would be lost."""
     value = text.try_cast(T.DecimalType(target.precision, target.scale))
-    behind = F.length(F.rtrim(F.regexp_extract(text, r"\.([0-9]*)", 1), F.lit("0")))
+    # Zeros at the end are no digits, before the point either: 120e-3.
+    whole, part = (F.regexp_extract(text, r"^[-+]?([0-9]*)\.?([0-9]*)", group) for group in (1, 2))
+    behind = F.length(F.rtrim(F.concat(whole, part), F.lit("0"))) - F.length(whole)
     power = F.coalesce(F.regexp_extract(text, r"[eE]([-+]?[0-9]+)", 1).try_cast("int"), F.lit(0))
     is_zero = ~text.rlike("^[^eE]*[1-9]")
     return F.when(is_zero | (behind - power <= target.scale), value)

@@ -119,6 +119,7 @@ def test_a_plain_message_of_a_changefeed_is_read(envelope, message, key, expecte
         (Kind.WRAPPED, {"after": {**ROW, "at": "2026-11-16T12:00:00"}, "updated": HLC}),
         (Kind.WRAPPED, {"after": {**ROW, "wall": "2026-11-16T12:00:00Z"}, "updated": HLC}),
         (Kind.WRAPPED, {"after": {**ROW, "small": 1e39}, "updated": HLC}),
+        (Kind.WRAPPED, {"after": {**ROW, "clock": "12:34"}, "updated": HLC}),
         (Kind.WRAPPED, {"after": None, "updated": HLC}),
         (Kind.WRAPPED, {"updated": HLC, "key": [7]}),
         (Kind.WRAPPED, {"after": None, "key": [None], "updated": HLC}),

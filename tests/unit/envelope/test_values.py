@@ -88,6 +88,8 @@ DECIMALS = {
     "null": None,
     "1.005": ERROR,
     '"1.5"': Decimal("1.50"),
+    "120e-3": Decimal("0.12"),
+    "1205e-3": ERROR,
     '"1.005"': ERROR,
     "1.00000001": ERROR,
     "99999999.999": ERROR,
