@@ -123,9 +123,14 @@ def _check(array: pa.Array) -> None:
             _check(one)
 
 
-def _decimal(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    if pc.any(pc.match_substring_regex(array, TINY)).as_py():
+def refuse_tiny(texts: pa.Array) -> None:
+    """Refuse texts with a number that is so small that Arrow makes a decimal of zero."""
+    if pc.any(pc.match_substring_regex(texts, TINY)).as_py():
         raise pa.ArrowInvalid("a power of ten of which Arrow makes zero")
+
+
+def _decimal(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    refuse_tiny(array)
     return pc.cast(array, _parsed(kind))
 
 

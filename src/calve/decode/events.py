@@ -12,12 +12,11 @@ import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from calve.decode.messages import Messages, changes, spread
+from calve.decode.messages import Messages, changes, check_names, spread
 from calve.decode.numbers import digits, unbase64, unscaled
 from calve.decode.tables import TopicPlan
 from calve.model.columns import OP, POSITION, UNKNOWN
@@ -96,11 +95,6 @@ class Events:
     def struct(self) -> pa.DataType:
         return pa.struct([*self.table.arrow, (OP, _TEXT), (POSITION, _TEXT)])
 
-    def knows(self, message: Any) -> bool:
-        """Whether the table has all columns of a message."""
-        rows = (message.get("before") or {}, message.get("after") or {})
-        return all(row.keys() <= self.table.names for row in rows)
-
     def read(self, messages: Messages) -> pa.Array:
         """Their changes, null where a message is not plain."""
         first = self.versions[0]
@@ -127,8 +121,10 @@ class Events:
         return pa.schema([*rows, ("op", _TEXT), ("source", _SOURCE), ("transaction", _TRANSACTION)])
 
     def _read(self, messages: Messages, version: Version) -> pa.Array:
-        parsed = messages.parse(self._schema(version))
+        parsed = messages.parse(self._schema(version), all_names=self.checks_names)
         op, before, after = parsed["op"], parsed["before"], parsed["after"]
+        if self.checks_names:
+            check_names(after.type, self.table.names)
         deleted = pc.fill_null(pc.equal(op, "d"), False)
         good = pc.is_in(op, pa.array(list(_OPS)))
         columns: dict[str, pa.Array] = {}

@@ -14,7 +14,7 @@ import json
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from calve.decode.carriers import infinite
+from calve.decode.carriers import infinite, refuse_tiny
 from calve.decode.parse import joined, parse
 from calve.decode.tables import TopicPlan
 
@@ -57,6 +57,7 @@ class KeyReader:
         for at, one in enumerate(self._columns):
             parts += [pa.scalar(f"{', ' if at else '{'}{json.dumps(one.name)}: "), texts.field(at)]
         lines = pc.binary_join_element_wise(*parts, pa.scalar("}"), "")
+        refuse_tiny(lines)
         parsed = parse(joined(lines, "\n"), self._schema)
         columns = [parsed.column(one.name) for one in self._columns]
         if any(map(infinite, columns)):

@@ -8,31 +8,27 @@
         └ eight such, and the rest of the task is left at once
 
 Guarantee: every message is there once, as a change or as it came (P8). A batch is what is held in memory
-(P9). A column that the table does not have is seen: the first and the last message of each kind are looked
-at, and where all have not as many names as these, the first and the last of each number of names. What has
-other names than the table stays as it is.
+(P9). A column that the table does not have is seen, wherever it is: it is parsed along, and whoever has it
+stays as it is.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from calve.decode.carriers import infinite
 from calve.decode.parse import joined, parse
-from calve.model.columns import OP
 
 LEAF = 16
 """So few messages are not halved further to save the good among them."""
 LEAVES_MAX = 8
-SHAPES_MAX = 16
-"""So many numbers of names in a batch, and JSON inside of JSON is likely: it stays as it is."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +45,10 @@ class Messages:
         """All of them, one behind the other."""
         return joined(self.values, "\n").to_pybytes()
 
-    def parse(self, schema: pa.Schema) -> pa.RecordBatch:
-        """All of them as the columns of a schema."""
-        parsed = parse(self.text, schema)
+    def parse(self, schema: pa.Schema, text: bytes | None = None, *, all_names: bool) -> pa.RecordBatch:
+        """All of them as the columns of a schema; `all_names`: and what else is in them, as Arrow guesses it.
+        `text` is what is parsed in their place."""
+        parsed = parse(text or self.text, schema, all_names=all_names)
         # Each begins an object, so that none has no value: none has more than one, either.
         if parsed.num_rows != len(self.values):
             raise pa.ArrowInvalid("a message has more than one value")
@@ -76,18 +73,15 @@ class Kernel(Protocol):
         """A change: data columns and those of `model/columns.py`."""
         ...
 
-    @property
-    def checks_names(self) -> bool:
-        """Whether messages may have columns that the table has not."""
-        ...
-
-    def knows(self, message: Any) -> bool:
-        """Whether the table has all columns of a message."""
-        ...
-
     def read(self, messages: Messages) -> pa.Array:
         """Their changes, null where a message is not plain; an error where some cannot be parsed."""
         ...
+
+
+def check_names(found: pa.DataType | pa.Schema, known: AbstractSet[str]) -> None:
+    """Refuse rows with columns that are not known."""
+    if strange := set(found.names) - known:
+        raise pa.ArrowInvalid(f"columns that the table has not: {sorted(strange)}")
 
 
 def changes(struct: pa.DataType, columns: Sequence[pa.Array], good: pa.Array) -> pa.Array:
@@ -117,69 +111,22 @@ class Reader:
         if not count or self.leaves > LEAVES_MAX:
             return self._left(count)
         try:
-            found = self.kernel.read(messages)
+            return self.kernel.read(messages)
         except pa.ArrowException:
             if count > LEAF:
                 halves = [self._halving(messages.half(first)) for first in (True, False)]
                 return pa.concat_arrays(halves)
             self.leaves += 1
             return self._left(count)
-        return self._known(messages, found) if self.kernel.checks_names else found
-
-    def _known(self, messages: Messages, found: pa.Array) -> pa.Array:
-        """Without the changes of messages that have other columns than the table."""
-        if found.null_count:
-            done = pc.is_valid(found)
-            return spread(self._known(messages.some(done), found.filter(done)), done)
-        if self._has_known_names(messages, found):
-            return found
-        known = _known(messages, self.kernel)
-        return found if known is None else spread(found.filter(known), known)
-
-    def _has_known_names(self, messages: Messages, found: pa.Array) -> bool:
-        """Whether all changes have the names that the first and the last of their kind have, which the table
-        has: by how many there are in all."""
-        names, ops = 0, found.field(found.type.get_field_index(OP))
-        for op in pc.unique(ops):
-            at = pc.indices_nonzero(pc.equal(ops, op))
-            ends = [messages.values[place].as_py() for place in (at[0].as_py(), at[-1].as_py())]
-            counts = {_count(one.encode()) for one in ends}
-            if len(counts) > 1 or not all(self.kernel.knows(json.loads(one)) for one in ends):
-                return False
-            names += counts.pop() * len(at)
-        return names == _count(messages.text)
 
     def _left(self, count: int) -> pa.Array:
         return pa.nulls(count, self.kernel.struct)
-
-
-def _count(text: bytes) -> int:
-    """How many names there are: one ends with a quote and a colon; within a text that quote is escaped."""
-    return text.count(b'":') - (text.count(b'\\":') if b"\\" in text else 0)
 
 
 def spread(found: pa.Array, where: pa.Array) -> pa.Array:
     """An array to the places where there is one of its values, null elsewhere."""
     numbers = pc.subtract(pc.cumulative_sum(pc.cast(where, pa.int64())), 1)
     return found.take(pc.if_else(where, numbers, pa.scalar(None, pa.int64())))
-
-
-def _known(messages: Messages, kernel: Kernel) -> pa.Array | None:
-    """Which messages have no other columns than the table; `None`: all. Of each number of names the first and
-    the last are looked at."""
-    names = pc.subtract(
-        pc.count_substring(messages.values, '":'), pc.count_substring(messages.values, '\\":')
-    )
-    shapes = pc.unique(names)
-    if len(shapes) > SHAPES_MAX:
-        return pa.repeat(pa.scalar(False), len(names))
-    strange = []
-    for shape in shapes:
-        at = pc.indices_nonzero(pc.equal(names, shape))
-        ends = (messages.values[place].as_py() for place in (at[0].as_py(), at[-1].as_py()))
-        if not all(kernel.knows(json.loads(one)) for one in ends):
-            strange.append(shape.as_py())
-    return pc.invert(pc.is_in(names, pa.array(strange, shapes.type))) if strange else None
 
 
 @dataclass(frozen=True)

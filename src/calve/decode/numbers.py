@@ -13,6 +13,7 @@ from calve.decode.texts import hexed
 
 _WIDTH = 16
 """Bytes of a decimal, and hexadecimal digits of a number."""
+_LEAST = "8" + "0" * 31
 
 
 def unbase64(texts: pa.Array) -> pa.Array:
@@ -56,6 +57,8 @@ def unscaled(numbers: pa.Array, scale: int) -> pa.Array:
     negative = pc.greater_equal(digits, "8")
     if pc.any(negative).as_py():
         wide = pc.if_else(negative, pc.ascii_lpad(digits, 2 * _WIDTH, "f"), wide)
+    if pc.any(pc.equal(wide, _LEAST)).as_py():
+        raise pa.ArrowInvalid("a number of which Arrow does not see that it is too long")
     _, _, data = pa.concat_arrays([wide]).buffers()
     halves = array("Q", b"" if data is None else bytes.fromhex(data.to_pybytes()[: 32 * len(wide)].decode()))
     halves.byteswap()

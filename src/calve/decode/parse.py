@@ -13,13 +13,14 @@ from calve.decode.tables import TIME
 _HLC = r"^[0-9]{1,28}\.[0-9]{10}$"
 
 
-def parse(text: bytes | pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
-    """Values of JSON, one behind the other, as the columns of a schema; other fields are passed over."""
-    size = len(text)
+def parse(text: bytes | pa.Buffer, schema: pa.Schema, *, all_names: bool = False) -> pa.RecordBatch:
+    """Values of JSON, one behind the other, as the columns of a schema. Other fields are passed over, or with
+    `all_names` there too."""
+    size, others = len(text), "infer" if all_names else "ignore"
     table = pj.read_json(
         pa.BufferReader(text),
         read_options=pj.ReadOptions(use_threads=False, block_size=size + 1),
-        parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+        parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior=others),
     )
     if not table.num_rows:
         raise pa.ArrowInvalid("no value")

@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from calve.decode.messages import Messages, changes
+from calve.decode.messages import Messages, changes, check_names
 from calve.decode.tables import TopicPlan
 from calve.model.columns import OP, ORDER, TIME
 
@@ -60,13 +59,11 @@ class Subscription:
             found.append(pa.schema([(TIMESTAMP, number), (PROGRESSED, pa.bool_()), word, *columns]))
         return found
 
-    def knows(self, message: Any) -> bool:
-        """Whether the table has all columns of a message."""
-        return message.keys() - _META <= self.others | set(self.spelt)
-
     def read(self, messages: Messages) -> pa.Array:
         """Their changes, null where a message is not plain."""
         parsed = self._parsed(messages)
+        if self.checks_names:
+            check_names(parsed.schema, _META | self.others | set(self.spelt))
         time = pc.cast(parsed[TIMESTAMP], _LONG)
         good = pc.and_(pc.greater_equal(time, 0), pc.invert(pc.fill_null(parsed[PROGRESSED], False)))
         named = zip(self.spelt, self.table.columns, strict=True)
@@ -89,7 +86,7 @@ class Subscription:
         for number in range(count):
             way = (self._way[0] + number) % count
             try:
-                parsed = messages.parse(self._ways[way])
+                parsed = messages.parse(self._ways[way], all_names=self.checks_names)
             except pa.ArrowInvalid:
                 if number == count - 1:
                     raise

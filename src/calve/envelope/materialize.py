@@ -80,7 +80,7 @@ class _Values(Values):
         if kind not in _INSTANTS:
             return Values.from_text(self, kind, text)
         millis = text.try_cast(_LONG)
-        moment = F.timestamp_millis(millis)
+        moment = F.timestamp_micros(F.try_multiply(millis, F.lit(1000)))
         if kind == "timestamp":
             moment = without_zone(F.try_multiply(millis, F.lit(1000)), utc=False)
         # Looked at before it is cast: one that fails costs an exception, and a number may look like a year.
@@ -114,7 +114,7 @@ class Materialize:
 
     def tells(self, text: Column) -> Column:
         """Whether the text of a message may show columns."""
-        return ~text.rlike(rf'"{PROGRESSED}"\s*:\s*true')
+        return F.coalesce(F.get_json_object(text, f"$.{PROGRESSED}") != "true", F.lit(True))
 
     def version(self, value: Column) -> Column:
         """A number that tells apart messages with other columns."""

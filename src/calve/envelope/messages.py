@@ -13,7 +13,7 @@ _RAW_CHARACTERS = 100_000
 """Of a bad message; what is longer is cut."""
 
 
-_SHAPES = 64
+_SHAPES = 1_024
 """How many shapes are told apart at most: each is looked at."""
 
 _PLACES = ("topic", "partition", "offset", "file", "line")
@@ -34,16 +34,15 @@ def place_of(raw: DataFrame) -> Column:
     return F.coalesce(F.when(F.col("offset").isNotNull(), numbered), partition)
 
 
-def shape(value: Column) -> Column:
-    """A number that tells apart messages of JSON with more columns or fewer: how many names are in it. A name
-    ends with a quote and a colon; within a text that quote is escaped."""
-    text = value.cast("string")
-    return (_count(text, '":') - _count(text, '\\":')) % _SHAPES
+def names_in(text: Column, *path: str) -> Column:
+    """The names of an object in a message of JSON; null where there is none."""
+    return F.json_object_keys(F.get_json_object(text, ".".join(("$", *path))) if path else text)
 
 
-def _count(text: Column, part: str) -> Column:
-    rest = F.octet_length(F.replace(text, F.lit(part), F.lit("")))
-    return ((F.octet_length(text) - rest) / len(part)).cast("int")
+def shape(value: Column, *path: str) -> Column:
+    """A number that tells apart messages of JSON by the names in one of its objects."""
+    names = F.array_sort(names_in(value.cast("string"), *path))
+    return F.pmod(F.xxhash64(names), F.lit(_SHAPES))
 
 
 def errors(error: Column, place: Column, raw: Column) -> tuple[Column, Column, Column]:

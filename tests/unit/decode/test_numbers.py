@@ -48,7 +48,7 @@ def _scaled(number: int, scale: int) -> Decimal:
     return Decimal((sign, plain, -scale))
 
 
-@pytest.mark.parametrize("value", [b"", b"\x01" * 17, b"\x7f" + b"\xff" * 15])
+@pytest.mark.parametrize("value", [b"", b"\x01" * 17, b"\x7f" + b"\xff" * 15, b"\x80" + b"\0" * 15])
 def test_a_number_that_is_none_or_too_long_is_refused(value: bytes) -> None:
     with pytest.raises(pa.ArrowInvalid):
         unscaled(pa.array([b"\x01", value], pa.binary()), 2)

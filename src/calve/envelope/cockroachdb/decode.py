@@ -30,24 +30,20 @@ from calve.envelope.base import Sample
 from calve.envelope.cockroachdb.kinds import Kind
 from calve.envelope.cockroachdb.learn import learn
 from calve.envelope.cockroachdb.said import CRDB, VALUES, Said, required
-from calve.envelope.messages import errors, once, place_of, placed_by, shape
+from calve.envelope.messages import errors, names_in, once, place_of, placed_by, shape
 from calve.envelope.read import table_plan
 from calve.envelope.values import parse
 from calve.model.columns import ERROR, MARK, OP, PARTITION, TIME
 from calve.model.errors import SchemaMismatch
 
 _HLC = T.DecimalType(38, 0)
-_LOGICAL_DIGITS = 10
+_HLC_TEXT = r"^[0-9]{1,28}\.[0-9]{10}\z"
 _TEXT = T.StringType()
-_DELETE = r'^\s*\{\s*("payload"\s*:\s*\{\s*)?"after"\s*:\s*null'
-"""At the beginning, where a changefeed writes it: a value of JSON may hold the same words."""
 
 
 def hlc(text: Column) -> Column:
     """An HLC as an integer; null where the text is none."""
-    dot = F.instr(text, ".")
-    whole = (dot > 1) & (F.length(text) - dot == _LOGICAL_DIGITS) & F.left(text, F.lit(1)).between("0", "9")
-    return F.when(whole, F.replace(text, F.lit("."), F.lit("")).try_cast(_HLC))
+    return F.when(text.rlike(_HLC_TEXT), F.replace(text, F.lit("."), F.lit("")).try_cast(_HLC))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +64,23 @@ class CockroachDB:
     def tells(self, text: Column) -> Column:
         """Whether the text of a message may show columns."""
         if self.kind is Kind.BARE:
-            return ~text.contains('"resolved"')
-        return text.contains('"after"') & ~text.rlike(_DELETE)
+            return F.get_json_object(text, f"$.{CRDB}.resolved").isNull()
+        return names_in(text, *self._path).isNotNull()
 
     def version(self, value: Column) -> Column:
         """A number that tells apart messages with other columns."""
-        return shape(value)
+        return shape(value, *self._path)
+
+    @property
+    def _path(self) -> tuple[str, ...]:
+        """Where a row is in a message."""
+        if self.kind is Kind.BARE:
+            return ()
+        return ("payload", "after") if self.payload else ("after",)
 
     def learn(self, samples: Sequence[Sample], known: SourceTable | None) -> SourceTable:
         """Columns that messages show, on top of what is known."""
-        match self.kind:
-            case Kind.WRAPPED:
-                return learn(samples, known, ("after",), None)
-            case Kind.BARE:
-                return learn(samples, known, (), CRDB)
-        return learn(samples, known, ("payload", "after") if self.payload else ("after",), None)
+        return learn(samples, known, self._path, CRDB if self.kind is Kind.BARE else None)
 
     def kernel(self, topic: str, table: SourceTable, *, checks_names: bool) -> Kernel | None:  # noqa: ARG002
         """What reads plain messages in Arrow."""

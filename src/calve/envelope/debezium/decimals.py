@@ -82,7 +82,8 @@ def _unscaled(digits: Column) -> Column:
     low = F.conv(F.substring(magnitude, _HALF_HEX + 1, _HALF_HEX), 16, 10).try_cast(_HALF)
     number = F.try_add(F.try_multiply(high, F.lit(Number(2**64))), low).try_cast(_WIDE)
     # Of what is below zero all bits were turned, which is one less than its negative.
-    signed = F.when(negative, F.try_subtract(F.negative(number), F.lit(Number(1)))).otherwise(number)
+    least = F.when(number < F.lit(Number(10**DIGITS_MAX - 1)), F.negative(number) - F.lit(Number(1)))
+    signed = F.when(negative, least).otherwise(number)
     return signed.try_cast(_WIDE)
 
 

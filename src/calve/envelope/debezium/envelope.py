@@ -43,7 +43,7 @@ from calve.envelope.debezium.version import (
     undeclared,
     with_schema,
 )
-from calve.envelope.messages import errors, let, once, place_of, quoted, shape
+from calve.envelope.messages import errors, let, names_in, once, place_of, quoted, shape
 from calve.envelope.read import table_plan
 from calve.envelope.values import parse
 from calve.model.columns import ERROR, MARK, OP, ORDER, PARTITION, POSITION, TIME
@@ -98,11 +98,11 @@ class Debezium:
         """Whether the text of a message may show columns."""
         if self.schemas:
             return text.isNotNull()
-        return text.contains('"after"') & ~text.contains('"after":null') & ~text.contains('"after": null')
+        return names_in(text, "after").isNotNull()
 
     def version(self, value: Column) -> Column:
         """A number that tells apart messages with other schemas, each of which is to be sampled."""
-        return schema_key(value) if self.schemas else shape(value)
+        return schema_key(value) if self.schemas else shape(value, "after")
 
     # ---------------------------------------------------------------- columns
 

@@ -64,7 +64,7 @@ def _micros(raw: Column, units_a_second: int) -> Column:
         # What overflows is out of every range.
         return F.try_multiply(raw, F.lit(MICROSECONDS // units_a_second))
     cut = units_a_second // MICROSECONDS
-    return F.call_function("div", raw - F.pmod(raw, F.lit(cut)), F.lit(cut).cast("long"))
+    return F.call_function("div", F.try_subtract(raw, F.pmod(raw, F.lit(cut))), F.lit(cut).cast("long"))
 
 
 def without_zone(micros: Column, *, utc: bool) -> Column:

@@ -1,6 +1,6 @@
 """How a feed is read: `calve.read_stream(spark)`, and the source by its name.
 
-    calve.read_stream(spark).kafka("host:9092", "orders", envelope="wrapped", tables="CREATE TABLE …")
+    calve.read_stream(spark).kafka("host:9092", "orders", envelope="cockroachdb", tables="CREATE TABLE …")
     calve.read_stream(spark).messages(frame, envelope="debezium", topic="orders")
 
 What comes back is a Feed, for `calve.write_stream`. Nothing is read before that is started.

@@ -160,7 +160,10 @@ class LineReader:
         if (index := pc.index(deleted, False).as_py()) < 0:
             return True  # deletes alone: the next block tells
         self._checked = True
-        fields = json.loads(block.lines[index].as_py())["after"]
+        try:
+            fields = json.loads(block.lines[index].as_py())["after"]
+        except RecursionError:  # Arrow reads what lies deeper than Python does
+            return False
         return self._table is not None and fields.keys() <= self._table.names
 
     def _errors(self, block: Block, parsed: pa.RecordBatch, at: pa.Array, deleted: pa.Array) -> pa.Array:
