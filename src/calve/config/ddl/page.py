@@ -84,7 +84,8 @@ Columns whose names differ in capital letters alone are refused.
 Where nothing is declared and messages have no schema, types are guessed from the first values, and one
 warning names each guess: `true` is a boolean, `12` a long (beyond 64 bits decimal(38,0)), `1.5` a double,
 text is a string whatever it looks like, a list of plain values is a list, other lists and objects are
-their JSON text. A column that is null in all of them is a string, which holds whatever comes.
+their JSON text. A column that is null in all of them is a string, which holds whatever comes; in a Parquet
+file of a changefeed it is of the type that the file has for it, but for texts and bytes.
 
 A later message may add columns, make an int a long, a float a double, give a decimal more digits.
 Anything else stops the stream and names the message.
