@@ -43,7 +43,7 @@ from calve.envelope.debezium.version import (
     undeclared,
     with_schema,
 )
-from calve.envelope.messages import errors, let, names_in, once, place_of, quoted, shape
+from calve.envelope.messages import errors, let, names_in, once, place_of, shape
 from calve.envelope.read import table_plan
 from calve.envelope.values import parse
 from calve.model.columns import ERROR, MARK, OP, ORDER, PARTITION, POSITION, TIME
@@ -167,13 +167,13 @@ class Debezium:
         order = self._order(rows, floor)
         read = read.select(
             *("topic", "partition", "offset", "value", *rows.names),
-            *(rows.column(name).alias(name) for name in rows.table.names),
+            *(rows.column(name).alias(rows.called(name)) for name in rows.table.names),
             *(column.alias(name) for name, column in order.items()),
         )
         if self.toast == "keep":
             read = kept(read, rows, list(order))
         judged = read.select(
-            *(F.col(quoted(name)) for name in rows.table.names),
+            *(rows.called(name) for name in rows.table.names),
             rows.op().alias(OP),
             *order,
             F.col("partition").alias(PARTITION),
@@ -183,7 +183,7 @@ class Debezium:
         bad = F.col(ERROR).isNotNull()
         mark = [F.lit(None).cast("long").alias(MARK)] if self.transactions else []
         return judged.select(
-            *(F.col(quoted(name)) for name in rows.table.names),
+            *(F.col(rows.called(name)).alias(name) for name in rows.table.names),
             F.when(~bad, F.col(OP)).alias(OP),
             *order,
             *mark,

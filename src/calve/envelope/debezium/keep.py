@@ -8,7 +8,6 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from calve.envelope.debezium.rows import Rows
-from calve.envelope.messages import quoted
 
 NOT_SENT = "__calve_not_sent"
 
@@ -25,7 +24,9 @@ def kept(read: DataFrame, rows: Rows, order: Sequence[str]) -> DataFrame:
         has_old = old.isNotNull() & (rows.code == "u")
         last = _last(rows, name, missing, F.when(has_old, old), order)
         has_last = F.coalesce(last["known"], F.lit(False)) & (rows.code == "u")
-        columns[name] = F.when(~missing, F.col(quoted(name))).when(has_old, old).when(has_last, last["value"])
+        columns[rows.called(name)] = (
+            F.when(~missing, F.col(rows.called(name))).when(has_old, old).when(has_last, last["value"])
+        )
         wrong.append(F.when(missing & ~has_old & ~has_last, F.lit(rows.about_unsent(name))))
     nothing = F.lit(None).cast("string")
     return read.withColumns({**columns, NOT_SENT: F.coalesce(*wrong) if wrong else nothing})
@@ -33,7 +34,7 @@ def kept(read: DataFrame, rows: Rows, order: Sequence[str]) -> DataFrame:
 
 def _last(rows: Rows, name: str, missing: Column, old: Column, order: Sequence[str]) -> Column:
     """What the changes of a key before one say of a column: its value, or that nobody knows it."""
-    value = F.col(quoted(name))
+    value = F.col(rows.called(name))
     lost = _says(False, F.when(F.lit(False), value))
     if not rows.table.key:
         return lost
@@ -44,7 +45,7 @@ def _last(rows: Rows, name: str, missing: Column, old: Column, order: Sequence[s
         .when(old.isNotNull(), _says(True, old))
         .when(rows.code != "u", lost)
     )
-    keys = [F.col(quoted(key)) for key in rows.table.key]
+    keys = [F.col(rows.called(key)) for key in rows.table.key]
     before = Window.partitionBy(*keys).orderBy(*order).rowsBetween(Window.unboundedPreceding, -1)
     return F.last(says, ignorenulls=True).over(before)
 

@@ -23,9 +23,10 @@ from calve.envelope.debezium.values import Values
 from calve.envelope.debezium.version import Version, type_of
 from calve.envelope.exact import marked, marked_name, marked_type, plain
 from calve.envelope.inside import has, holds
-from calve.envelope.messages import let, quoted
+from calve.envelope.messages import let
 from calve.envelope.types import spark_type
 from calve.envelope.values import CORRUPT, Inside, infinite, is_float, is_lost, made, real
+from calve.model.columns import RESERVED
 
 COMMIT, LSN = "__calve_commit", "__calve_lsn"
 """The LSN of the last commit before an event, and its own."""
@@ -111,6 +112,10 @@ class Rows:
     def _prepared_name(self, name: str, number: int) -> str:
         return f"__calve_p{number}_{self.table.names.index(name)}"
 
+    def called(self, name: str) -> str:
+        """What a data column is called until all is said: a table may have a column `value`, too."""
+        return f"{RESERVED}column_{self.table.names.index(name)}"
+
     def column(self, name: str) -> Column:
         """A data column."""
         kind, target = spark_type(self.table.column(name).type), type_of(self.table, name)
@@ -161,7 +166,7 @@ class Rows:
         for one in self.table.columns:
             for version, raw in self.raw(one.name):
                 field, target = version.fields[one.name], type_of(self.table, one.name)
-                wrong = self.values.is_wrong(field, target, raw, F.col(quoted(one.name)))
+                wrong = self.values.is_wrong(field, target, raw, F.col(self.called(one.name)))
                 if self.values.text and holds(target, is_float):
                     overflown = self._overflown(version, one.name, target)
                     wrong = overflown if wrong is None else wrong | overflown
@@ -182,7 +187,7 @@ class Rows:
         inside = Inside(_leaf, marked_name, plain)
         is_number = let(text, lambda one: one.isNull() | is_lost(one, made(target, one, inside)))
         # Not by `and`, which Spark turns round.
-        return F.when(has(target, F.col(quoted(name)), infinite), is_number).otherwise(F.lit(False))
+        return F.when(has(target, F.col(self.called(name)), infinite), is_number).otherwise(F.lit(False))
 
     def not_sent(self) -> list[Column]:
         """Texts about values that the source did not send."""
@@ -199,7 +204,8 @@ class Rows:
     def without_key(self) -> list[Column]:
         about = "is null, and is part of the key"
         return [
-            F.when(F.col(quoted(name)).isNull(), F.lit(f"column {name!r} {about}")) for name in self.table.key
+            F.when(F.col(self.called(name)).isNull(), F.lit(f"column {name!r} {about}"))
+            for name in self.table.key
         ]
 
     def strange(self, truncates: str) -> list[Column]:

@@ -201,6 +201,19 @@ def test_ops_tombstones_and_key_changes_of_a_real_table(spark) -> None:
     assert rows[0]["anynum"] == Decimal("1.2345678901234567890123456789")
 
 
+@pytest.mark.parametrize("toast", ["refuse", "keep"])
+def test_columns_may_be_called_as_those_of_messages(spark, toast: str) -> None:
+    names = ("value", "topic", "partition", "offset", "file", "key", "op", "after", "source", "a.b")
+    table = SourceTable(
+        (SourceColumn("id", "long"), *(SourceColumn(name, "string") for name in names)), ("id",)
+    )
+    row = {"id": 1, **{name: name.upper() for name in names}}
+    some = [_event(1, "c", row), _event(2, "u", row), _event(3, "d", None, old=row)]
+    first, _, last = _decoded(spark, Debezium(toast=toast), some, table)
+    assert {name: first[name] for name in row} == row
+    assert (last["id"], last[OP], last[ERROR]) == (1, "delete", None)
+
+
 def test_case_68_positions_follow_commits_and_not_lsns(spark) -> None:
     """Case 68: the second transaction began first; a COPY has one LSN; a snapshot shares it with an event."""
     some = [
