@@ -56,7 +56,8 @@ class Frontier:
             raise Diverged(
                 f"{len(marks)} partitions of the source have spoken, but there should be {partitions}: "
                 + ", ".join(sorted(marks)),
-                hint="Say how many partitions the source has, and stop the query before that changes.",
+                hint="Say how many partitions the source has (partitions=…), and stop the query before that "
+                "changes.",
             )
         frontier = replace(self, marks=marks)
         return frontier.reached(min(marks.values())) if len(marks) == partitions else frontier

@@ -327,7 +327,8 @@ class _Output:
 
 
 _UNREADABLE = (
-    "Mend the message at the source, or send what cannot be read to the quarantine (on_bad_row='quarantine')."
+    "Mend the message at the source, or send what cannot be read to the quarantine: "
+    ".on_bad_row('quarantine')."
 )
 _NEGATIVE = BadRow("the time is negative", hint="Times count from 0 on: look at the source.")
 _NO_TIME = BadRow("the time is null", hint="Every change needs its time: fill it at the source.")

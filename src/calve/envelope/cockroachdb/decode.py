@@ -93,8 +93,9 @@ class CockroachDB:
     def decode(self, raw: DataFrame, table: SourceTable) -> DataFrame:
         """The changes and marks in a frame of messages."""
         if not table.key:
+            where = "the feed" if self.topic is None else f"topic {self.topic!r}"
             raise SchemaMismatch(
-                "the table at the source has no key: nothing says which row a delete means",
+                f"the table of {where} has no key: nothing says which row a delete means",
                 hint="Name its primary key, or paste its CREATE TABLE, which has it.",
             )
         if self.kind is Kind.BARE:

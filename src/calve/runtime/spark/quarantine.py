@@ -97,7 +97,7 @@ def check_not_there(config: SinkConfig, catalog: Catalog, where: Mapping[str, An
         raise ConfigError(
             f"rows of micro-batch {where[NUMBER]} are in the quarantine {beside.table_name} since the run "
             f"before, whose commit of {config.table_name} did not follow; this run has no quarantine",
-            hint="Start it with on_bad_row='quarantine' once more, until this micro-batch is through; then "
+            hint="Start it with .on_bad_row('quarantine') once more, until this micro-batch is through; then "
             "change it.",
         )
 
