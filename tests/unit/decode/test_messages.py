@@ -430,9 +430,16 @@ def test_the_key_of_a_delete_that_arrow_makes_zero_of_is_left() -> None:
 
 def test_a_column_called_key_is_no_key() -> None:
     table = SourceTable.of("a long, b long, key long[]", key=["a", "b"])
-    message = {"after": {"a": 1, "b": 2, "key": [3]}, "key": [1, 2], "updated": HLC}
+    message: dict[str, Any] = {"after": {"a": 1, "b": 2, "key": [3]}, "key": [1, 2], "updated": HLC}
     found = read(changefeed(Kind.WRAPPED), message, table=table)
-    assert found is None or found["key"] == [3]
+    assert found is not None
+    assert found["key"] == [3]
+    both = [message, {"after": {**message["after"], "key": [4]}, "updated": HLC}]
+    kernel = changefeed(Kind.WRAPPED).kernel("t", table, checks_names=True)
+    assert kernel is not None
+    texts = [json.dumps(one).encode() for one in both]
+    (found,) = Decoding({"t": ("c", kernel)})(iter([batch(texts)]))
+    assert [one["key"] for one in found["c"].to_pylist()] == [[3], [4]]
 
 
 def test_names_in_texts_are_no_names() -> None:

@@ -202,15 +202,15 @@ class FeedRun:
 
     # ---------------------------------------------------------------- topics
 
-    def _check_ids(self, messages: DataFrame) -> None:
+    def _check_ids(self, frame: DataFrame) -> None:
         """In every micro-batch: a topic may be made anew between two of them."""
-        self._files = self._files or CheckpointFiles(messages.sparkSession, self._checkpoint)
+        self._files = self._files or CheckpointFiles(frame.sparkSession, self._checkpoint)
         for name, number in self._feed.ids().items():
             if self._ids.get(name) != number:
                 keep_id(self._files, name, number)
                 self._ids[name] = number
 
-    def _known(self, messages: DataFrame) -> dict[str, _Topic]:
+    def _known(self, frame: DataFrame) -> dict[str, _Topic]:
         """The topics that have tables, as this run and those before it found them."""
         if self._topics is None:
             assert self._files is not None
@@ -218,9 +218,11 @@ class FeedRun:
             if self._feed.passes_over:
                 check_selected(self._files, self._feed.topics)
             topics = {}
+            # Without a message: an envelope may look at them, and they are not read yet.
+            nothing = frame.sparkSession.createDataFrame([], frame.schema)
             for name, one in kept.items():
                 table = _together(self._feed.tables.get(name), one.table)
-                topics[name] = self._topic(name, table, one.version, messages)
+                topics[name] = self._topic(name, table, one.version, nothing)
                 check_sink(name, one, topics[name].pipeline.sink_id)
             self._topics = topics
         return self._topics
