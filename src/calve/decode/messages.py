@@ -1,6 +1,6 @@
 """Messages: which of a batch are read here, and which stay as they are.
 
-    topic, partition, offset, key, value ──▶ the same, and a struct a topic: the change, if it was read here
+    topic, partition, offset, key, value ──▶ the same, and a struct: the change, if it was read here
                                              └ then without key and value
 
     a block of messages ──kernel──▶ changes, null where a message is not plain
@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 
 from calve.decode.carriers import infinite
 from calve.decode.parse import joined, parse
+from calve.decode.structs import Structs, together
 
 LEAF = 16
 """So few messages are not halved further to save the good among them."""
@@ -131,13 +132,19 @@ def spread(found: pa.Array, where: pa.Array) -> pa.Array:
 
 @dataclass(frozen=True)
 class Decoding:
-    """What is read of a frame of messages: a kernel for each topic that has one, and its struct's column."""
+    """What is read of a frame of messages: by a kernel for each topic that has one."""
 
-    kernels: Mapping[str, tuple[str, Kernel]]
+    kernels: Mapping[str, Kernel]
+    column: str
+    """The struct that the changes of all topics stand in."""
+
+    @cached_property
+    def structs(self) -> Structs:
+        return together({topic: kernel.struct for topic, kernel in self.kernels.items()}, self.column)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """In an executor."""
-        readers = {topic: Reader(kernel) for topic, (_, kernel) in self.kernels.items()}
+        readers = {topic: Reader(kernel) for topic, kernel in self.kernels.items()}
         for batch in batches:
             for topic, some in _by_topic(batch):
                 yield self._read(some, None if topic is None else readers.get(topic), topic)
@@ -150,15 +157,12 @@ class Decoding:
             left = pc.is_null(found)
             nothing = pa.scalar(None, pa.binary())
             columns |= {name: pc.if_else(left, columns[name], nothing) for name in ("key", "value")}
-        for name, (column, kernel) in self.kernels.items():
-            mine = found is not None and name == topic
-            columns[column] = found if mine else pa.nulls(batch.num_rows, kernel.struct)
+        columns[self.column] = self.structs.put(topic, found, batch.num_rows)[0]
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
     def schema(self, messages: pa.Schema) -> pa.Schema:
         """Of the frame that comes of it."""
-        structs = [pa.field(column, kernel.struct) for column, kernel in self.kernels.values()]
-        return pa.schema([*messages, *structs])
+        return pa.schema([*messages, *self.structs.columns.items()])
 
 
 def _read(batch: pa.RecordBatch, reader: Reader) -> pa.Array:

@@ -22,8 +22,6 @@ class TopicPlan:
     """A declared table."""
 
     topic: str
-    column: str
-    """The struct column that its rows stand in: `t0`, `t1`, …"""
     columns: tuple[Carrier, ...]
     key: tuple[str, ...]
     before_key: int = 0
@@ -71,9 +69,9 @@ Declared = tuple[Sequence[tuple[str, str]], Sequence[str]]
 def make_tables(
     declared: Mapping[str, Declared], before_key: Mapping[str, int] = MappingProxyType({})
 ) -> tuple[TopicPlan, ...]:
-    """Declared topics. Their struct columns are numbered as topics sort."""
+    """Declared topics, as they sort."""
     found = []
-    for at, (topic, (columns, key)) in enumerate(sorted(declared.items())):
+    for topic, (columns, key) in sorted(declared.items()):
         for name in key:
             if name not in [column for column, _ in columns]:
                 raise BadKey(
@@ -81,5 +79,5 @@ def make_tables(
                     hint="Name columns of the table, in the order of its primary key.",
                 )
         carriers = tuple(carrier(name, kind) for name, kind in columns)
-        found.append(TopicPlan(topic, f"t{at}", carriers, tuple(key), before_key.get(topic, 0)))
+        found.append(TopicPlan(topic, carriers, tuple(key), before_key.get(topic, 0)))
     return tuple(found)

@@ -32,7 +32,7 @@ from calve.config.columns import SourceColumn
 from calve.config.types import Decimal, Plain, Type, parse_type
 from calve.envelope.inside import has, holds
 from calve.envelope.messages import let, once
-from calve.envelope.values import Inside, Values, infinite, is_float, made
+from calve.envelope.values import Inside, Values, document, infinite, is_float, made
 from calve.model.columns import RESERVED
 
 MARK = "\ufdd0"
@@ -137,7 +137,7 @@ class Exact:
     def _value(self, one: SourceColumn, text: Column) -> Column:
         """A column from what was read of a message with marks."""
         if one.is_json:
-            value = self.values.converted_text(one.type, as_json(text))
+            value = document(as_json(text))
         else:
             value = made(parse_type(one.type), text, Inside(self._leaf, marked_name, plain))
         return value.alias(f"c{self.columns.index(one)}")
@@ -146,7 +146,7 @@ class Exact:
         # Inside of others a uuid and a time stay text; by themselves they are not read again.
         if kind in (Plain("uuid"), Plain("time")):
             return plain(text)
-        return self.values.converted_text(str(kind), plain(text))
+        return self.values.from_text(str(kind), plain(text))
 
     def _sign(self, one: SourceColumn, name: str, message: Column, read: Column) -> Column:
         kind = parse_type(one.type)

@@ -31,7 +31,7 @@ from calve.decode.subscription import DIFF, PROGRESSED, STATE, TIMESTAMP, Subscr
 from calve.envelope.base import Sample
 from calve.envelope.debezium.times import without_zone
 from calve.envelope.exact import TEXTS, UNREADABLE, Exact, marked_name
-from calve.envelope.messages import errors, let, place_of, placed_by, shape
+from calve.envelope.messages import errors, let, place_of, placed_by, refuse_names, shape
 from calve.envelope.read import table_plan
 from calve.envelope.values import (
     CORRUPT,
@@ -72,9 +72,6 @@ class _Values(Values):
 
     def is_text(self, kind: str) -> bool:
         return kind in _INSTANTS or Values.is_text(self, kind)
-
-    def converted_text(self, kind: str, text: Column) -> Column:
-        return self.from_text(kind, text)
 
     def from_text(self, kind: str, text: Column) -> Column:
         if kind not in _INSTANTS:
@@ -153,17 +150,18 @@ class Materialize:
 
     def kernel(self, topic: str, table: SourceTable, *, checks_names: bool) -> Kernel | None:  # noqa: ARG002
         """What reads plain messages in Arrow."""
+        refuse_names(self._names(table), _META)
         plan = table_plan(table)
         if plan.json is None or (self.kind is not Kind.DIFF and not table.key):
             return None
         before = (
             frozenset(BEFORE + name for name in table.names) if self.kind is Kind.DEBEZIUM else frozenset()
         )
-        names = tuple(spelt(self.kind, name, table) for name in table.names)
-        return Subscription(plan, names, _STATES[self.kind], before, checks_names)
+        return Subscription(plan, self._names(table), _STATES[self.kind], before, checks_names)
 
     def decode(self, raw: DataFrame, table: SourceTable) -> DataFrame:
         """The changes and marks in a frame of messages."""
+        refuse_names(self._names(table), _META)
         if self.kind is not Kind.DIFF and not table.key:
             raise SchemaMismatch(
                 f"ENVELOPE {self.kind.upper()} has a key, and nobody declared which columns it is",
@@ -203,9 +201,14 @@ class Materialize:
         meta = [T.StructField(TIMESTAMP, _TEXT), T.StructField(PROGRESSED, T.BooleanType()), word]
         return T.StructType([*meta, *VALUES.schema(self._spelt(table)).fields])
 
+    def _names(self, table: SourceTable) -> tuple[str, ...]:
+        """The names that columns have in messages."""
+        return tuple(spelt(self.kind, name, table) for name in table.names)
+
     def _spelt(self, table: SourceTable) -> list[SourceColumn]:
-        """The columns under the names that they have in messages."""
-        return [replace(one, name=spelt(self.kind, one.name, table)) for one in table.columns]
+        """The columns under those names."""
+        names = self._names(table)
+        return [replace(one, name=name) for one, name in zip(table.columns, names, strict=True)]
 
 
 def spelt(kind: Kind, name: str, table: SourceTable) -> str:
@@ -258,7 +261,7 @@ class _Said:
         return texts[marked_name(self._spelt(name))]
 
     def value(self, one: SourceColumn) -> Column:
-        return self.exact.chosen(one, VALUES.converted(one.type, self._parsed(one.name)))
+        return self.exact.chosen(one, VALUES.converted(one, self._parsed(one.name)))
 
     def op(self) -> Column:
         """A weight, or a word of ours."""

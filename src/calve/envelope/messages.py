@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from calve.decode.structs import Place
 from calve.model.columns import ERROR, PLACE, RAW
+from calve.model.errors import SchemaMismatch
 
 _RAW_CHARACTERS = 100_000
 """Of a bad message; what is longer is cut."""
@@ -66,6 +68,24 @@ def once(column: Column) -> Column:
     """A column that is computed once. Spark pushes filters below the column that they are about and computes
     it there again, from_json and all: unless it might be another one each time, which it is told here."""
     return F.when(F.monotonically_increasing_id() >= 0, column)
+
+
+def refuse_names(names: Sequence[str], own: Sequence[str]) -> None:
+    """Refuse columns that are called as what a message has of its own, beside them."""
+    for name in names:
+        if name.lower() in own:
+            raise SchemaMismatch(
+                f"a column is called {name!r}, and so is what each message has beside its columns: the two "
+                "cannot be told apart",
+                hint="Rename it at the source, or choose an envelope whose rows are objects of their own.",
+            )
+
+
+def value_of(name: str, place: Place | None) -> Column:
+    """A column of a topic that stands in a struct; null where it is not there."""
+    if place is None or name not in place.fields:
+        return F.lit(None)
+    return F.col(place.column)[place.fields[name]]
 
 
 def quoted(name: str) -> str:

@@ -15,9 +15,10 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from calve.config.columns import SourceTable
 from calve.decode.carriers import JSON
 from calve.decode.messages import Decoding, Kernel
+from calve.decode.structs import Place
 from calve.decode.tables import TopicPlan, make_tables
 from calve.envelope.base import Envelope
-from calve.envelope.messages import quoted
+from calve.envelope.messages import value_of
 from calve.model.columns import PARTITION, RESERVED
 
 
@@ -31,31 +32,27 @@ def columns_of(table: SourceTable) -> list[tuple[str, str]]:
     return [(one.name, JSON if one.is_json else one.type) for one in table.columns]
 
 
-def read(messages: DataFrame, kernels: Mapping[str, Kernel]) -> tuple[DataFrame, dict[str, str]]:
-    """Messages with what kernels have read of them, by topic; and the structs of the topics."""
+def read(messages: DataFrame, kernels: Mapping[str, Kernel]) -> tuple[DataFrame, Mapping[str, Place]]:
+    """Messages with what kernels have read of them; and where that of each topic stands."""
     if not kernels:
         return messages, {}
-    columns = {topic: f"{RESERVED}read_{number}" for number, topic in enumerate(sorted(kernels))}
-    decoding = Decoding({topic: (columns[topic], kernel) for topic, kernel in kernels.items()})
+    decoding = Decoding(kernels, f"{RESERVED}read")
     plain = messages.select(
         "topic", "partition", F.col("offset").cast("long").alias("offset"), "key", "value"
     )
     # What has no zone stays as it is, whatever the session's is.
     schema = from_arrow_schema(decoding.schema(to_arrow_schema(plain.schema)), prefer_timestamp_ntz=True)
-    return plain.mapInArrow(decoding, schema), columns
+    return plain.mapInArrow(decoding, schema), decoding.structs.places
 
 
-def decode(messages: DataFrame, envelope: Envelope, table: SourceTable, column: str | None) -> DataFrame:
+def decode(messages: DataFrame, envelope: Envelope, table: SourceTable, place: Place | None) -> DataFrame:
     """The changes and marks in messages of a topic, some of which stand in a struct already."""
-    if column is None:
+    if place is None:
         return envelope.decode(messages, table)
-    is_read = F.col(column).isNotNull()
+    is_read = F.col(place.column).isNotNull()
     rest = envelope.decode(messages.where(~is_read), table)
-    there = messages.schema[column].dataType.names
     columns = []
     for field in rest.schema:
-        value = F.col(f"{column}.{quoted(field.name)}") if field.name in there else F.lit(None)
-        if field.name == PARTITION:
-            value = F.col("partition")
+        value = F.col("partition") if field.name == PARTITION else value_of(field.name, place)
         columns.append(value.cast(field.dataType).alias(field.name))
     return messages.where(is_read).select(*columns).unionByName(rest)

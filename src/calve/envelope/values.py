@@ -68,23 +68,17 @@ class Values:
     def schema(self, columns: Sequence[SourceColumn]) -> T.StructType:
         return T.StructType([T.StructField(one.name, self.parsed_type(one.type)) for one in columns])
 
-    def converted(self, kind: str, value: Column) -> Column:
+    def converted(self, one: SourceColumn, value: Column) -> Column:
         """A column from what `from_json` read it as; null where that is none of its type."""
+        kind = one.type
         if self.is_text(kind):
             return self.from_text(kind, value)
         if kind == "string":
-            return self.converted_text(kind, value)
+            return document(value) if one.is_json else value
         if kind in _YEARS:
             return within_years(value, kind)
         target = parse_type(kind)
         return value if _is_as_read(target) else made(target, value, Inside(self._leaf))
-
-    def converted_text(self, kind: str, text: Column) -> Column:
-        """A column from its text in a row."""
-        if kind == "string":
-            # How CockroachDB tells a null of JSON from one of SQL, where it is asked to.
-            return F.when(text == _JSON_NULL, "null").otherwise(text)
-        return self.from_text(kind, text)
 
     def from_text(self, kind: str, text: Column) -> Column:
         """A column from its text, as keys have it; null where the text is none of its type."""
@@ -160,6 +154,11 @@ def made(kind: Type, value: Column, inside: Inside) -> Column:
             columns = [made(kind, one, inside).alias(name) for kind, name, one in parts]
             return F.when(value.isNotNull() & ~wrong, F.struct(*columns))
     return inside.leaf(kind, value)
+
+
+def document(text: Column) -> Column:
+    """A column of JSON: CockroachDB tells a null of JSON from one of SQL, where it is asked to."""
+    return F.when(text == _JSON_NULL, "null").otherwise(text)
 
 
 def is_lost(read: Column, made: Column) -> Column:

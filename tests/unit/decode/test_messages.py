@@ -343,8 +343,18 @@ def row(number: int, note: Any = "a", **more: Any) -> bytes:
 def decoded(values: Sequence[bytes | None], topics: Any = None, checks: bool = True) -> list[dict[str, Any]]:
     kernel = changefeed(Kind.WRAPPED).kernel("t", SMALL, checks_names=checks)
     assert kernel is not None
-    found = list(Decoding({"t": ("c", kernel)})(iter([batch(values, topics)])))
-    return sorted((one for part in found for one in part.to_pylist()), key=lambda one: one["offset"])
+    rows = outcome(Decoding({"t": kernel}, "c"), batch(values, topics))
+    return sorted(rows, key=lambda one: one["offset"])
+
+
+def outcome(decoding: Decoding, messages: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Messages, and their changes by the names of their topic."""
+    rows = [one for part in decoding(iter([messages])) for one in part.to_pylist()]
+    for one in rows:
+        if one["c"] is not None:
+            fields = decoding.structs.places[one["topic"]].fields
+            one["c"] = {name: one["c"][field] for name, field in fields.items()}
+    return rows
 
 
 def test_every_message_is_there_once_as_a_change_or_as_it_came() -> None:
@@ -444,8 +454,21 @@ def test_a_column_called_key_is_no_key() -> None:
     kernel = changefeed(Kind.WRAPPED).kernel("t", table, checks_names=True)
     assert kernel is not None
     texts = [json.dumps(one).encode() for one in both]
-    (found,) = Decoding({"t": ("c", kernel)})(iter([batch(texts)]))
-    assert [one["key"] for one in found["c"].to_pylist()] == [[3], [4]]
+    rows = outcome(Decoding({"t": kernel}, "c"), batch(texts))
+    assert [one["c"]["key"] for one in rows] == [[3], [4]]
+
+
+def test_a_change_is_not_larger_because_there_are_other_topics() -> None:
+    def size(topics: int) -> int:
+        names = [f"t{number}" for number in range(topics)]
+        kernels = {name: changefeed(Kind.WRAPPED).kernel(name, TABLE, checks_names=True) for name in names}
+        decoding = Decoding({name: kernel for name, kernel in kernels.items() if kernel}, "c")
+        messages = batch([json.dumps({"after": ROW, "updated": HLC}).encode()] * 400, ["t0"] * 400)
+        (found,) = decoding(iter([messages]))
+        assert found["c"].null_count == 0
+        return int(found.nbytes)
+
+    assert size(100) == size(1)
 
 
 def test_names_in_texts_are_no_names() -> None:

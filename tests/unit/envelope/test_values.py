@@ -331,6 +331,12 @@ def test_a_text_in_a_column_of_json_keeps_its_quotes(spark, way):
     assert dict(zip(expected, found, strict=True)) == expected
 
 
+def test_a_null_of_json_is_one_in_columns_of_json_alone(spark):
+    null, text = '{"__crdb_json_null__": true}', '"{\\"__crdb_json_null__\\":true}"'
+    assert read(spark, "wrapped", "jsonb", [null, text]) == ["null", text]
+    assert read(spark, "wrapped", "string", [null, text]) == ['{"__crdb_json_null__":true}'] * 2
+
+
 def test_json_inside_of_lists_keeps_its_digits(spark):
     assert read(spark, "wrapped", "string[]", ['[{"a": 1.10}, "b", null, 1.10]']) == [
         ['{"a":1.10}', "b", None, "1.10"]

@@ -18,10 +18,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from calve.config.columns import SourceTable
+from calve.decode.structs import Place
 from calve.envelope.base import Sample
 from calve.envelope.cockroachdb.decode import CockroachDB
 from calve.envelope.cockroachdb.kinds import Kind
-from calve.envelope.messages import errors, place_of, quoted
+from calve.envelope.messages import errors, place_of, value_of
 from calve.envelope.types import spark_type
 from calve.model.columns import MARK, OP, PARTITION, TIME
 
@@ -34,9 +35,8 @@ _SCHEMA = r"-([0-9a-fA-F]+)\.[^/]*$"
 class CockroachFiles:
     """The rows of one topic in the frame of the files."""
 
-    column: str | None
-    """The struct that has them; `None` for a topic that was not declared."""
-    declared: SourceTable | None
+    place: Place | None
+    """Where they stand; `None` for a topic that was not declared."""
 
     meaning = "hlc"
     timed = True
@@ -65,14 +65,11 @@ class CockroachFiles:
 
     def _read(self, raw: DataFrame, table: SourceTable) -> DataFrame:
         """What the reader has decoded."""
-        there = () if self.column is None or self.declared is None else self.declared.names
-        columns = []
-        for one in table.columns:
-            kind = spark_type(one.type)
-            value = F.col(f"{self.column}.{quoted(one.name)}") if one.name in there else F.lit(None)
-            columns.append(value.cast(kind).alias(one.name))
         return raw.select(
-            *columns,
+            *(
+                value_of(one.name, self.place).cast(spark_type(one.type)).alias(one.name)
+                for one in table.columns
+            ),
             F.col("change").alias(OP),
             F.col("at").alias(TIME),
             F.col("mark").alias(MARK),

@@ -17,6 +17,7 @@ from pyspark.sql import types as T
 from calve.config.columns import SourceColumn, SourceTable
 from calve.envelope.cockroachdb.kinds import Kind
 from calve.envelope.exact import TEXTS, UNREADABLE, Exact, marked, marked_name, marked_type, plain
+from calve.envelope.messages import refuse_names
 from calve.envelope.values import CORRUPT, Values, hexadecimal, is_lost
 from calve.model.columns import MARK, RESERVED, TIME, UNFIT
 from calve.model.errors import SchemaMismatch
@@ -101,7 +102,7 @@ class Said:
 
     def value(self, one: SourceColumn) -> Column:
         """A data column: of the row, or of the key where there is no row."""
-        value = VALUES.converted(one.type, self._row[one.name])
+        value = VALUES.converted(one, self._row[one.name])
         value = self.exact.chosen(one, value)
         if one.name not in self._keys:
             return value
@@ -235,6 +236,7 @@ def _is_changed(one: SourceColumn) -> bool:
 
 def required(table: SourceTable) -> str:
     """A column that is null in deletes alone."""
+    refuse_names(table.names, (CRDB,))
     for one in table.columns:
         if one.required and one.name not in table.key:
             return one.name

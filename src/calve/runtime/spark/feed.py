@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 from calve.config.columns import SourceTable
 from calve.config.infer import warn_of_guesses
 from calve.decode.messages import Kernel
+from calve.decode.structs import Place
 from calve.envelope.base import Boundaries, Envelope, Sample
 from calve.envelope.read import decode, read
 from calve.model.errors import Diverged, SchemaMismatch
@@ -119,7 +120,7 @@ class FeedRun:
         self._topics: dict[str, _Topic] | None = None
         self._files: CheckpointFiles | None = None
         self._ids: dict[str, str] = {}
-        self._read: dict[str, str] = {}
+        self._read: Mapping[str, Place] = {}
 
     @property
     def pipelines(self) -> list[Pipeline]:

@@ -107,11 +107,12 @@ class StreamReader:
         wanted = None if names is None else frozenset(names)
         guessed = infer_tables(ReadPlan(url, plans_of(declared), wanted, access))
         known = {**guessed, **declared}
-        columns = {one.topic: one.column for one in plans_of(known)}
+        places = ReadPlan(url, plans_of(known), together=True).structs.places
         said = {
             "url": url,
             "topics": ",".join(names or ()),
             "tables": option_of(known),
+            "together": "true",
             **(options or {}),
         }
         form = register_cockroachdb(self._spark, access if storage else None)
@@ -122,12 +123,12 @@ class StreamReader:
         return Feed(
             frame=frame(),
             all_at_once=None if "files_max" in said else lambda: frame(files_max="0"),
-            envelope=lambda topic: CockroachFiles(columns.get(topic), known.get(topic)),
+            envelope=lambda topic: CockroachFiles(places.get(topic)),
             tables=known,
             topics=names,
             files_late=_files_late,
             tells=CockroachDB().tells,
-            version=CockroachFiles(None, None).version,
+            version=CockroachFiles(None).version,
             **settings_of(settings, names),
         )
 

@@ -2,8 +2,8 @@
 
     messages ──by topic, partition and version of the columns──▶ the first, the last and two more of each
 
-A version is what tells apart messages with other columns (`Envelope.version`): a schema's own number, or how
-many names a message has. So a column that one message of a million has is seen.
+A version is what tells apart messages with other columns (`Envelope.version`): a schema's own number, or what
+stands for the names of a message. So a column that one message of a million has is seen.
 """
 
 from __future__ import annotations

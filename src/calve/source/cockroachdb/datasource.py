@@ -15,6 +15,7 @@ source itself, which Spark holds and sends, and shows in no plan and no checkpoi
 | `url` (or the path of `load`) | the folder of the changefeed |
 | `topics` | names with commas between: files of other topics are passed over |
 | `tables` | JSON, per topic: `{"orders": {"columns": [["id", "long"], …], "key": ["id"]}}` |
+| `together` | `true`: the rows of all topics stand in one struct (`decode/structs.py`), as feeds read them |
 | `files_max` | data files of a micro-batch, cut at RESOLVED files where they are; 0 for no limit |
 | `tasks_max` | tasks of a micro-batch |
 | `start_after` | the path of a RESOLVED file: a new stream begins behind it |
@@ -46,7 +47,7 @@ from calve.store.listing import list_after
 FORMAT = "calve-cockroachdb"
 TASKS_MAX = 32
 _STORAGE = "storage."
-_OPTIONS = ("url", "path", "topics", "tables", "files_max", "tasks_max", "start_after")
+_OPTIONS = ("url", "path", "topics", "tables", "together", "files_max", "tasks_max", "start_after")
 
 _REDACTED = re.compile("secret|password|token", re.IGNORECASE)
 """Of what Spark hides by default (spark.sql.redaction.options.regex), what names of ours may have."""
@@ -101,7 +102,13 @@ class CockroachDB(DataSource):  # type: ignore[misc]
             raise ConfigError("the changefeed has no url", hint="Give the option url: s3://bucket/folder, ….")
         topics = [topic.strip() for topic in options.get("topics", "").split(",") if topic.strip()]
         access = Access.of(said) if said else self.access
-        return ReadPlan(url, parse_tables(options.get("tables", "{}")), frozenset(topics) or None, access)
+        return ReadPlan(
+            url,
+            parse_tables(options.get("tables", "{}")),
+            frozenset(topics) or None,
+            access,
+            together=_flag(options, "together"),
+        )
 
 
 class _Limits:
@@ -201,6 +208,13 @@ def _check_storage(name: str) -> None:
             f"the option {name} would show in Spark's plans: such a login goes with the registration",
             hint="Call register(spark, storage={…}) of this module, and load by the name that it returns.",
         )
+
+
+def _flag(options: Mapping[str, str], name: str) -> bool:
+    text = options.get(name, "false")
+    if text not in ("true", "false"):
+        raise ConfigError(f"the option {name} is {text!r}", hint="Give true or false.")
+    return text == "true"
 
 
 def _number(options: Mapping[str, str], name: str, default: int, least: int) -> int:

@@ -25,6 +25,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from calve.decode.structs import Structs, apart, together
 from calve.decode.tables import TIME, TopicPlan
 from calve.store.access import NO_ACCESS, Access
 
@@ -54,10 +55,16 @@ class ReadPlan:
     """Files of other topics are passed over; `None` for all."""
     access: Access = field(default=NO_ACCESS)
     block_bytes: int = BLOCK_BYTES
+    together: bool = False
+    """The rows of all topics stand in one struct."""
+
+    @cached_property
+    def structs(self) -> Structs:
+        return (together if self.together else apart)({table.topic: table.arrow for table in self.tables})
 
     @cached_property
     def schema(self) -> pa.Schema:
-        return pa.schema([*COMMON, *(pa.field(table.column, table.arrow) for table in self.tables)])
+        return pa.schema([*COMMON, *self.structs.columns.items()])
 
     def table(self, topic: str) -> TopicPlan | None:
         return next((table for table in self.tables if table.topic == topic), None)

@@ -112,9 +112,6 @@ def _batch(file: DataFile, rows: Rows, plan: ReadPlan) -> pa.RecordBatch:
         rows.error,
         rows.raw,
     ]
-    mine = plan.table(file.topic)
-    structs = [
-        rows.values if table is mine and rows.values is not None else pa.nulls(count, table.arrow)
-        for table in plan.tables
-    ]
-    return pa.RecordBatch.from_arrays([*common, *structs], schema=plan.schema)
+    return pa.RecordBatch.from_arrays(
+        [*common, *plan.structs.put(file.topic, rows.values, count)], schema=plan.schema
+    )

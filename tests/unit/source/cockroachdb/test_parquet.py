@@ -135,12 +135,12 @@ def test_a_new_column_of_nulls_alone_is_of_the_type_that_the_file_knows(tmp_path
     found = rows(tmp_path, content(["1"], **{name: pa.nulls(1, kind) for name, kind in kinds.items()}))
     known = SourceTable.of("id long primary key, price decimal(10,2), at timestamptz")
     sample = Sample("my-topic", "feed", 1, None, found[0]["raw"].encode())
-    table = CockroachFiles("t0", known).learn([sample], known)
+    table = CockroachFiles(None).learn([sample], known)
     wanted = {"n": "long", "i": "int", "ok": "boolean", "f": "double", "ns": "list<long>"}
     assert {name: table.column(name).type for name in kinds} == {**wanted, "word": "string", "data": "string"}
     assert table.guessed == ("word", "data")
     guess = replace(known, columns=(*known.columns, SourceColumn("n", "string")), guessed=("n",))
-    assert CockroachFiles("t0", known).learn([sample], guess).column("n").type == "string"
+    assert CockroachFiles(None).learn([sample], guess).column("n").type == "string"
 
 
 def test_a_bad_time_and_an_unknown_event_are_errors_of_their_rows(tmp_path):
