@@ -87,8 +87,9 @@ def _measured(spark: Any, folder: Path, case: Case, rows: int, rounds: int) -> l
     kernel = envelope.kernel("orders", sampled, checks_names=True)
 
     def plain() -> Any:
-        read_of, column = _read(own, kernel)
-        return read_of.select("partition", f"{column}.*")
+        read_of, place = _read(own, kernel)
+        columns = (F.col(place.column)[field].alias(name) for name, field in place.fields.items())
+        return read_of.select("partition", *columns)
 
     ways = {"": left} if kernel is None else {"": plain, ", left to Spark's functions": left}
     if kernel is not None:
@@ -109,16 +110,16 @@ def _measured(spark: Any, folder: Path, case: Case, rows: int, rounds: int) -> l
     ]
 
 
-def _read(messages: Any, kernel: Any) -> tuple[Any, str]:
+def _read(messages: Any, kernel: Any) -> tuple[Any, Any]:
     from calve.envelope.read import read
 
-    frame, columns = read(messages, {"orders": kernel})
-    return frame, columns["orders"]
+    frame, places = read(messages, {"orders": kernel})
+    return frame, places["orders"]
 
 
 def _check_all_plain(messages: Any, kernel: Any) -> None:
-    frame, column = _read(messages, kernel)
-    if left := frame.where(f"{column} is null").count():
+    frame, place = _read(messages, kernel)
+    if left := frame.where(f"{place.column} is null").count():
         raise AssertionError(f"{left} messages are not read by kernels")
 
 
