@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from calve.decode.carriers import refuse_tiny
 from calve.decode.keys import KeyReader
 from calve.decode.messages import Messages, changes, check_names
-from calve.decode.parse import joined, parse, times
+from calve.decode.parse import parse_objects, times
 from calve.decode.tables import DELETE, TIME, UPSERT, TopicPlan
 from calve.model.columns import OP
 from calve.model.columns import TIME as AT
@@ -145,13 +145,10 @@ class Changefeed:
         here = {name: inside[name].filter(deleted) for name in self.table.key}
         if any(key.null_count for key in here.values()):
             texts = pc.cast(messages.keys.filter(deleted), _TEXT)
-            if not pc.all(pc.fill_null(pc.starts_with(texts, "{"), False)).as_py():
-                raise pa.ArrowInvalid("a key that is no object")
+            if texts.null_count:
+                raise pa.ArrowInvalid("a delete that has no key")
             refuse_tiny(texts)
-            schema = pa.schema([*self._key, ("payload", self._key)])
-            beside = parse(joined(texts, "\n"), schema)
-            if beside.num_rows != len(texts):
-                raise pa.ArrowInvalid("a key of more than one value")
+            beside = parse_objects(texts, pa.schema([*self._key, ("payload", self._key)]))
             payload = beside["payload"]
             here = {name: pc.coalesce(key, beside[name], payload.field(name)) for name, key in here.items()}
         by_name = {one.name: one for one in self.table.columns}

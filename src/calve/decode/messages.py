@@ -24,7 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calve.decode.carriers import infinite
-from calve.decode.parse import joined, parse
+from calve.decode.parse import are_objects, joined, parse_objects
+from calve.decode.reuse import settle
 from calve.decode.structs import Structs, together
 
 LEAF = 16
@@ -42,17 +43,14 @@ class Messages:
     offsets: pa.Array
 
     @cached_property
-    def text(self) -> bytes:
+    def text(self) -> pa.Buffer:
         """All of them, one behind the other."""
-        return joined(self.values, "\n").to_pybytes()
+        return joined(self.values, "\n")
 
     def parse(self, schema: pa.Schema, text: bytes | None = None, *, all_names: bool) -> pa.RecordBatch:
         """All of them as the columns of a schema; `all_names`: and what else is in them, as Arrow guesses it.
         `text` is what is parsed in their place."""
-        parsed = parse(text or self.text, schema, all_names=all_names)
-        # Each begins an object, so that none has no value: none has more than one, either.
-        if parsed.num_rows != len(self.values):
-            raise pa.ArrowInvalid("a message has more than one value")
+        parsed = parse_objects(self.values, schema, text=text or self.text, all_names=all_names)
         if any(map(infinite, parsed.columns)):
             raise pa.ArrowInvalid("a number that no float holds")
         return parsed
@@ -100,7 +98,7 @@ class Reader:
 
     def read(self, messages: Messages) -> pa.Array:
         """The changes of messages, null where one stays as it is."""
-        objects = pc.fill_null(pc.starts_with(messages.values, "{"), False)
+        objects = are_objects(messages.values)
         if self.leaves > LEAVES_MAX or not pc.any(objects).as_py():
             return self._left(len(objects))
         if not pc.all(objects).as_py():
@@ -144,10 +142,12 @@ class Decoding:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """In an executor."""
+        pa.set_cpu_count(1)  # the engine runs a task a core
         readers = {topic: Reader(kernel) for topic, kernel in self.kernels.items()}
         for batch in batches:
             for topic, some in _by_topic(batch):
                 yield self._read(some, None if topic is None else readers.get(topic), topic)
+        settle()
 
     def _read(self, batch: pa.RecordBatch, reader: Reader | None, topic: str | None) -> pa.RecordBatch:
         columns = {name: batch[name] for name in batch.schema.names}

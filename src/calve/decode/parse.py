@@ -27,6 +27,23 @@ def parse(text: bytes | pa.Buffer, schema: pa.Schema, *, all_names: bool = False
     return table.combine_chunks().to_batches()[0]
 
 
+def are_objects(texts: pa.Array) -> pa.Array:
+    """Which texts begin and end as an object does. Where all do, a line each, and together have as many
+    values as there are texts, each has one: what one leaves open breaks where the next begins, so that none
+    has less than one, and none more."""
+    return pc.fill_null(pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}")), False)
+
+
+def parse_objects(
+    texts: pa.Array, schema: pa.Schema, *, text: bytes | pa.Buffer | None = None, all_names: bool = False
+) -> pa.RecordBatch:
+    """Texts of one object each, as the columns of a schema. `text` is what is parsed in their place."""
+    parsed = parse(joined(texts, "\n") if text is None else text, schema, all_names=all_names)
+    if parsed.num_rows != len(texts) or (len(texts) > 1 and not pc.all(are_objects(texts)).as_py()):
+        raise pa.ArrowInvalid("a text that is empty, or has more than one value")
+    return parsed
+
+
 def joined(texts: pa.Array, between: str) -> pa.Buffer:
     """All texts as one; a null among them makes it none."""
     as_one = pa.Array.from_buffers(pa.list_(texts.type), 1, [None, bounds(len(texts))], children=[texts])

@@ -30,6 +30,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from calve.decode.reuse import settle
 from calve.model.batch import Batch
 from calve.model.columns import ERROR, PLACE, RAW, TIME, UNFIT
 from calve.model.errors import BadBatch, BadRow, Tied
@@ -43,7 +44,6 @@ from calve.writer.explain import explained
 from calve.writer.messages import Counts, Report
 from calve.writer.plan import WritePlan
 from calve.writer.quarantine import Quarantine, QuarantinePlan, from_stream, too_many
-from calve.writer.reuse import settle
 from calve.writer.settled import Settled
 from calve.writer.sift import Misfits, Taker, sift
 from calve.writer.spool import Spool, sweep

@@ -471,6 +471,27 @@ def test_a_change_is_not_larger_because_there_are_other_topics() -> None:
     assert size(100) == size(1)
 
 
+def test_a_message_that_is_cut_off_is_not_made_whole_by_the_next() -> None:
+    """Together they are as many values as messages: each to its own all the same."""
+    rest = 20
+    cut = row(100)[:-1] + b', "z":'
+    values = [cut, row(101) + b"}", row(102) + row(103)]
+    found = decoded([*values, *(row(number) for number in range(rest))])
+    assert [one["value"] for one in found[:3]] == values
+    ids = [one["c"]["id"] for one in found if one["c"] is not None]
+    assert ids == list(range(rest))[rest - len(ids) :]
+    assert ids
+
+
+def test_a_key_that_is_cut_off_is_not_made_whole_by_the_next() -> None:
+    kernel = changefeed(Kind.ENRICHED).kernel("t", SMALL, checks_names=True)
+    assert kernel is not None
+    keys = [b'{"id": 1, "z":', b'{"id": 2}}', b'{"id": 3}{"id": 4}']
+    texts = [json.dumps(enriched(None)).encode()] * 3
+    messages = batch(texts).set_column(3, "key", pa.array(keys))
+    assert [one["c"] for one in outcome(Decoding({"t": kernel}, "c"), messages)] == [None] * 3
+
+
 def test_names_in_texts_are_no_names() -> None:
     found = decoded([row(number, note='{"a": 1, "b": "c"}' if number % 3 else "a") for number in range(50)])
     assert not [one for one in found if one["c"] is None]
@@ -478,13 +499,13 @@ def test_names_in_texts_are_no_names() -> None:
 
 def test_what_never_parses_costs_no_halving_for_long(monkeypatch) -> None:
     asked: list[int] = []
-    parse = vars(room)["parse"]
+    parse = vars(room)["parse_objects"]
 
-    def counted(text: bytes, schema: pa.Schema, **more: Any) -> pa.RecordBatch:
-        asked.append(len(text))
-        return parse(text, schema, **more)
+    def counted(texts: pa.Array, schema: pa.Schema, **more: Any) -> pa.RecordBatch:
+        asked.append(len(more["text"]))
+        return parse(texts, schema, **more)
 
-    monkeypatch.setattr(room, "parse", counted)
+    monkeypatch.setattr(room, "parse_objects", counted)
     values: list[bytes | None] = [row(number, {"json": 1}) for number in range(20_000)]
     assert not [one for one in decoded(values) if one["c"] is not None]
     assert sum(asked) < 6 * sum(len(one or b"") for one in values)

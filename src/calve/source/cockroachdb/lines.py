@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 
 from calve.decode.carriers import Carrier, infinite
 from calve.decode.keys import KeyReader
-from calve.decode.parse import parse, times
+from calve.decode.parse import parse, parse_objects, times
 from calve.decode.tables import DELETE, TIME, UPSERT, TopicPlan
 from calve.source.cockroachdb.blocks import Block
 
@@ -134,7 +134,7 @@ class LineReader:
         block.text.decode()  # Arrow would take bytes that are no text
         schema = _SLIM if table is None else pa.schema([("after", table.json), *list(_SLIM)[1:]])
         try:
-            parsed = parse(block.text, schema)
+            parsed = parse_objects(block.lines, schema, text=block.text)
         except pa.ArrowInvalid:
             # Numbers that are none come in quotes. Quotes within a text are escaped: no text is touched.
             if table is None or self._not_finite is None:
@@ -142,9 +142,7 @@ class LineReader:
             fixed = self._not_finite.sub(rb"\1\2", block.text)
             if fixed == block.text:
                 raise
-            parsed = parse(fixed, schema)
-        if parsed.num_rows != block.count:
-            raise pa.ArrowInvalid("a line that is empty, or has more than one value")
+            parsed = parse_objects(block.lines, schema, text=fixed)
         if table is not None:
             self._refuse_large(block, parsed["after"], table)
         return parsed

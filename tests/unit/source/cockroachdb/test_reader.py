@@ -209,6 +209,20 @@ def test_a_file_that_is_gone_says_so(tmp_path):
         rows_of(FILE, plan(tmp_path))
 
 
+def test_a_line_that_is_cut_off_is_not_made_whole_by_the_next(tmp_path):
+    """Together they are as many values as lines: each to its own all the same."""
+    broken = [line(100)[:-1] + ', "z":', line(101) + "}", line(102) + line(103)]
+    rows = read_lines(tmp_path, [*broken, *(line(number) for number in range(40))])
+    assert [(row["raw"], row["t0"]) for row in rows[:3]] == [(text, None) for text in broken]
+    assert all(row["error"].startswith("it is no row of a changefeed") for row in rows[:3])
+    assert [(row["t0"]["id"], row["error"]) for row in rows[3:]] == [(number, None) for number in range(40)]
+
+
+def test_blanks_around_a_line_are_none_of_it(tmp_path):
+    rows = read_lines(tmp_path, [line(1) + " ", " " + line(2), line(3)])
+    assert [(row["t0"]["id"], row["error"]) for row in rows] == [(number, None) for number in (1, 2, 3)]
+
+
 def test_rows_with_more_fields_than_declared_keep_their_text(tmp_path):
     more = [
         line(number, after={"id": number, "note": None, "ratio": None, "new": [1, "a"]})

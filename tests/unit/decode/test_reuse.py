@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from calve.writer.reuse import settle
+from calve.decode.reuse import settle
 
 
 def test_archives_are_forgotten_and_can_still_be_imported_from(
