@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 
 import pyarrow as pa
@@ -10,12 +11,15 @@ import pyarrow.json as pj
 
 from calve.decode.tables import TIME
 
+_OBJECT = re.compile(rb"\s*\{")
 _HLC = r"^[0-9]{1,28}\.[0-9]{10}$"
 
 
 def parse(text: bytes | pa.Buffer, schema: pa.Schema, *, all_names: bool = False) -> pa.RecordBatch:
     """Values of JSON, one behind the other, as the columns of a schema. Other fields are passed over, or with
     `all_names` there too."""
+    if _OBJECT.match(text) is None:
+        raise pa.ArrowInvalid("JSON parse error: it is no object")  # of a null Arrow's parser would die
     size, others = len(text), "infer" if all_names else "ignore"
     table = pj.read_json(
         pa.BufferReader(text),

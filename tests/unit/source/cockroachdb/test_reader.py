@@ -218,6 +218,15 @@ def test_a_line_that_is_cut_off_is_not_made_whole_by_the_next(tmp_path):
     assert [(row["t0"]["id"], row["error"]) for row in rows[3:]] == [(number, None) for number in range(40)]
 
 
+@pytest.mark.parametrize("strange", ["null", " null", "nullnull", "null{}", "1", '"x"', "[1]", "true", "}"])
+@pytest.mark.parametrize("good", [0, 1, 40])
+def test_a_line_that_is_no_object_is_an_error_of_its_own(tmp_path, strange, good):
+    first, *rest = read_lines(tmp_path, [strange, *(line(number) for number in range(good))])
+    assert first["raw"] == strange
+    assert "no row of a changefeed" in first["error"] or "it has no `updated`" in first["error"]
+    assert [(row["t0"]["id"], row["error"]) for row in rest] == [(number, None) for number in range(good)]
+
+
 def test_blanks_around_a_line_are_none_of_it(tmp_path):
     rows = read_lines(tmp_path, [line(1) + " ", " " + line(2), line(3)])
     assert [(row["t0"]["id"], row["error"]) for row in rows] == [(number, None) for number in (1, 2, 3)]
