@@ -27,10 +27,10 @@ def alone(
     if kernel is None:
         return None
     try:
-        text = pa.array([value.decode()])
+        said = pa.array([value.decode() if kernel.is_text else value])
     except UnicodeDecodeError:
         return None
-    found = Reader(kernel).read(Messages(pa.array([key], pa.binary()), text, pa.array([offset], pa.int64())))
+    found = Reader(kernel).read(Messages(pa.array([key], pa.binary()), said, pa.array([offset], pa.int64())))
     change: dict[str, Any] | None = found[0].as_py()
     return change
 
@@ -48,7 +48,7 @@ def check_same(
         if change is None:
             continue
         done += 1
-        assert row[ERROR] is None, f"an error for the envelope, and a change for the kernel: {value!r}"
+        assert row[ERROR] is None, f"the envelope says {row[ERROR]!r}, and the kernel reads {value!r}"
         for name, found in change.items():
             assert same(found) == same(row[name]), (name, found, row[name], value)
     return done

@@ -54,7 +54,14 @@ class Decoder:
         self._bytes: pa.Array = pa.array([], pa.uint8())
 
     def decode(self, values: pa.Array, wanted: pa.StructType) -> tuple[pa.StructArray, pa.Array]:
-        """The wanted fields of some messages, and whether each could be read."""
+        """The wanted fields of some messages, and whether each could be read; null where one could not."""
+        rows, right = self.read(values, wanted)
+        if pc.all(right).as_py():
+            return rows, right
+        return rows.take(pc.if_else(right, _range(len(right)), None)), right
+
+    def read(self, values: pa.Array, wanted: pa.StructType) -> tuple[pa.StructArray, pa.Array]:
+        """The same, and anything where a message could not be read."""
         values = pa.concat_arrays([values.cast(pa.large_binary())])
         offsets = pa.Array.from_buffers(pa.int64(), len(values) + 1, [None, values.buffers()[1]])
         size = offsets[len(values)].as_py()
@@ -63,9 +70,7 @@ class Decoder:
         self._bytes = pa.concat_arrays([content, pa.array([0] * _LONGEST, pa.uint8())])
         cursor = Cursor(pc.add(offsets[:-1], HEADER_BYTES), offsets[1:])
         rows = self._read(self._schema, wanted, cursor, "")
-        right = pc.equal(cursor.at, cursor.end)
-        # What was read of a message that cannot be is nothing.
-        return rows.take(pc.if_else(right, _range(len(right)), None)), right
+        return rows, pc.equal(cursor.at, cursor.end)
 
     def _name(self, schema: Any, space: str) -> None:
         """Take note of the types that have names: they may be used where none of their rows came before."""
@@ -230,7 +235,7 @@ class Decoder:
 
     def _byte(self, at: pa.Array) -> pa.Array:
         last = len(self._bytes) - 1
-        inside = pc.if_else(pc.greater(at, last), pa.scalar(last, pa.int64()), at)
+        inside = pc.min_element_wise(at, pa.scalar(last, pa.int64()))
         return self._bytes.take(inside).cast(pa.uint64())
 
     def _number(self, cursor: Cursor) -> pa.Array:
@@ -271,16 +276,10 @@ class Decoder:
         start, cursor.at = cursor.at, pc.if_else(fits, pc.add(cursor.at, sizes), pc.add(cursor.end, 1))
         if wanted is None:
             return None
-        ends = pc.cumulative_sum(sizes)
-        offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends])
-        total = offsets[len(sizes)].as_py()
-        numbers = _range(total)
-        parents = pc.list_parent_indices(pa.LargeListArray.from_arrays(offsets, numbers))
-        shift = pc.subtract(start, offsets[:-1])
-        content = self._bytes.take(pc.add(numbers, shift.take(parents)))
-        found = pa.Array.from_buffers(
-            pa.large_binary(), len(sizes), [None, offsets.buffers()[1], content.buffers()[1]]
-        )
+        offsets = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(sizes)])
+        content = pa.LargeListViewArray.from_arrays(start, sizes, self._bytes).flatten()
+        data = (content.buffers()[1] or pa.py_buffer(b"")).slice(content.offset, len(content))
+        found = pa.Array.from_buffers(pa.large_binary(), len(sizes), [None, offsets.buffers()[1], data])
         if pa.types.is_string(wanted) and not _is_text(found):
             strange = pa.array([not _is_text(found[place : place + 1]) for place in range(len(found))])
             cursor.at = pc.if_else(strange, pc.add(cursor.end, 1), cursor.at)

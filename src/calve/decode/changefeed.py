@@ -46,6 +46,8 @@ class Changefeed:
     """A column that is null in bare deletes alone."""
     checks_names: bool = True
 
+    is_text = True
+
     @cached_property
     def struct(self) -> pa.DataType:
         return pa.struct([*self.table.arrow, (OP, _TEXT), (AT, TIME)])

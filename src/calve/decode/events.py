@@ -16,6 +16,7 @@ from functools import cached_property, reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from calve.decode.carriers import Carrier
 from calve.decode.messages import Messages, changes, check_names, spread
 from calve.decode.numbers import digits, unbase64, unscaled
 from calve.decode.tables import TopicPlan
@@ -31,6 +32,7 @@ _SOURCE = pa.struct(
     ]
 )
 _TRANSACTION = pa.struct([("total_order", _LONG)])
+_FIELDS = ("before", "after", "op", "source", "transaction")
 _OPS = {"c": "insert", "u": "upsert", "r": "upsert", "d": "delete"}
 _SEQUENCE = r'^\[(?:null|"(?P<commit>[0-9]+)"),"(?P<lsn>[0-9]+)"\]$'
 _FILE = r"\.(?P<number>[0-9]+)$"
@@ -65,9 +67,9 @@ class Wire:
                 micros = _micros(array, self.number)
                 return _of_a_day(micros) if kind == _LONG else pc.cast(micros, kind)
             case "bytes":
-                return unbase64(array)
+                return _octets(array)
             case "unscaled":
-                return unscaled(unbase64(array), self.number)
+                return unscaled(_octets(array), self.number)
         return array
 
 
@@ -78,7 +80,7 @@ class Version:
     wires: Mapping[str, Wire]
     """By column; what messages do not have is null."""
     prefix: bytes = b""
-    """What messages begin with, where they bring their schema; it ends before the payload."""
+    """What messages begin with, where they bring their schema, or name it; it ends before the payload."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,8 @@ class Events:
     """What stands for a value that was not sent."""
     checks_names: bool = True
 
+    is_text = True
+
     @cached_property
     def struct(self) -> pa.DataType:
         return pa.struct([*self.table.arrow, (OP, _TEXT), (POSITION, _TEXT)])
@@ -102,17 +106,22 @@ class Events:
             return self._read(messages, first)
         found: pa.Array | None = None
         for version in self.versions:
-            mine = pc.starts_with(messages.values, version.prefix.decode())
+            mine = pc.starts_with(messages.values, version.prefix)
             if pc.all(mine).as_py():
-                return self._read(_bodies(messages, version), version)
+                return self._read(messages, version)
             if pc.any(mine).as_py():
-                here = spread(self._read(_bodies(messages.some(mine), version), version), mine)
+                here = spread(self._read(messages.some(mine), version), mine)
                 found = here if found is None else pc.coalesce(found, here)
         return pa.nulls(len(messages.values), self.struct) if found is None else found
 
-    def _schema(self, version: Version) -> pa.Schema:
+    def read_as(self, wire: Wire, one: Carrier) -> pa.DataType | None:
+        """What a column is parsed as."""
+        return wire.type(one.json)
+
+    def schema(self, version: Version) -> pa.Schema:
+        """What messages are parsed as."""
         types = [
-            (one.name, version.wires[one.name].type(one.json))
+            (one.name, self.read_as(version.wires[one.name], one))
             for one in self.table.columns
             if one.name in version.wires
         ]
@@ -120,11 +129,21 @@ class Events:
         rows = [("before", pa.struct(key)), ("after", pa.struct(types))]
         return pa.schema([*rows, ("op", _TEXT), ("source", _SOURCE), ("transaction", _TRANSACTION)])
 
-    def _read(self, messages: Messages, version: Version) -> pa.Array:
-        parsed = messages.parse(self._schema(version), all_names=self.checks_names)
-        op, before, after = parsed["op"], parsed["before"], parsed["after"]
+    def parsed(self, messages: Messages, version: Version) -> Mapping[str, pa.Array]:
+        """What messages of a version say. Without an op one says nothing."""
+        bodies = _bodies(messages, version) if version.prefix else messages
+        found = bodies.parse(self.schema(version), all_names=self.checks_names)
         if self.checks_names:
-            check_names(after.type, self.table.names)
+            check_names(found["after"].type, self.table.names)
+        return {name: found[name] for name in _FIELDS}
+
+    def doubtful(self, columns: Mapping[str, pa.Array], messages: Messages) -> pa.Array | None:
+        """Rows with a decimal that may not be what was sent."""
+        return self.table.doubtful(columns, messages.values)
+
+    def _read(self, messages: Messages, version: Version) -> pa.Array:
+        parsed = self.parsed(messages, version)
+        op, before, after = parsed["op"], parsed["before"], parsed["after"]
         deleted = pc.fill_null(pc.equal(op, "d"), False)
         good = pc.is_in(op, pa.array(list(_OPS)))
         columns: dict[str, pa.Array] = {}
@@ -135,11 +154,11 @@ class Events:
             array = pc.struct_field(after, one.name)
             if one.name in self.table.key:
                 array = pc.if_else(deleted, pc.struct_field(before, one.name), array)
-            if array.type == _TEXT:
-                good = pc.and_not(good, pc.is_in(array, self._unsent))
+            if (unsent := self._unsent.get(array.type)) is not None:
+                good = pc.and_not(good, pc.is_in(array, unsent))
             columns[one.name] = one.finish(wire.made(array, one.arrow))
         good = reduce(pc.and_, (pc.is_valid(columns[name]) for name in self.table.key), good)
-        if (doubtful := self.table.doubtful(columns, messages.values)) is not None:
+        if (doubtful := self.doubtful(columns, messages)) is not None:
             good = pc.and_not(good, doubtful)
         position = _position(parsed, deleted, messages.offsets)
         good = pc.and_(good, pc.is_valid(position))
@@ -147,8 +166,13 @@ class Events:
         return changes(self.struct, [*columns.values(), words, position], good)
 
     @cached_property
-    def _unsent(self) -> pa.Array:
-        return pa.array([self.placeholder, base64.b64encode(self.placeholder.encode()).decode()])
+    def _unsent(self) -> dict[pa.DataType, pa.Array]:
+        """What stands for a value that was not sent, by the type that it comes as."""
+        octets = self.placeholder.encode()
+        return {
+            _TEXT: pa.array([self.placeholder, base64.b64encode(octets).decode()]),
+            pa.binary(): pa.array([octets]),
+        }
 
 
 def _bodies(messages: Messages, version: Version) -> Messages:
@@ -156,6 +180,11 @@ def _bodies(messages: Messages, version: Version) -> Messages:
     whole = pc.cast(messages.values, pa.binary())
     bodies = pc.cast(pc.binary_slice(whole, len(version.prefix), -1), _TEXT)
     return Messages(messages.keys, bodies, messages.offsets)
+
+
+def _octets(array: pa.Array) -> pa.Array:
+    """Bytes, which come in texts as base64."""
+    return unbase64(array) if array.type == _TEXT else array
 
 
 def _of_a_day(micros: pa.Array) -> pa.Array:
@@ -173,7 +202,7 @@ def _micros(array: pa.Array, units_a_second: int) -> pa.Array:
     return pc.subtract(whole, pc.cast(pc.greater(pc.multiply(whole, cut), array), _LONG))
 
 
-def _position(parsed: pa.RecordBatch, deleted: pa.Array, offsets: pa.Array) -> pa.Array:
+def _position(parsed: Mapping[str, pa.Array], deleted: pa.Array, offsets: pa.Array) -> pa.Array:
     """Positions, as `envelope/debezium/position.py` has them; null where there is none, or no plain one."""
     source = parsed["source"]
     streams = pc.if_else(pc.fill_null(pc.equal(pc.struct_field(source, "snapshot"), "false"), True), "1", "0")
@@ -183,7 +212,7 @@ def _position(parsed: pa.RecordBatch, deleted: pa.Array, offsets: pa.Array) -> p
         return _postgres(source, pc.struct_field(parsed["transaction"], "total_order"), streams, offset)
     if len(connectors) == 1 and connectors[0] in MYSQL:
         return _mysql(source, deleted, streams, offset)
-    return pa.nulls(parsed.num_rows, _TEXT)
+    return pa.nulls(len(source), _TEXT)
 
 
 def _postgres(source: pa.Array, order: pa.Array, streams: pa.Array, offset: pa.Array) -> pa.Array:

@@ -35,11 +35,12 @@ LEAVES_MAX = 8
 
 @dataclass(frozen=True)
 class Messages:
-    """Some messages of one topic, each the text of one object."""
+    """Some messages of one topic."""
 
     keys: pa.Array
     """Bytes, or null."""
     values: pa.Array
+    """The text of one object each, or bytes."""
     offsets: pa.Array
 
     @cached_property
@@ -66,6 +67,11 @@ class Messages:
 
 class Kernel(Protocol):
     """How the messages of a topic are read."""
+
+    @property
+    def is_text(self) -> bool:
+        """Whether a message is the text of an object; else bytes."""
+        ...
 
     @property
     def struct(self) -> pa.DataType:
@@ -98,11 +104,11 @@ class Reader:
 
     def read(self, messages: Messages) -> pa.Array:
         """The changes of messages, null where one stays as it is."""
-        objects = are_objects(messages.values)
-        if self.leaves > LEAVES_MAX or not pc.any(objects).as_py():
-            return self._left(len(objects))
-        if not pc.all(objects).as_py():
-            return spread(self.read(messages.some(objects)), objects)
+        whole = are_objects(messages.values) if self.kernel.is_text else pc.is_valid(messages.values)
+        if self.leaves > LEAVES_MAX or not pc.any(whole).as_py():
+            return self._left(len(whole))
+        if not pc.all(whole).as_py():
+            return spread(self.read(messages.some(whole)), whole)
         return self._halving(messages)
 
     def _halving(self, messages: Messages) -> pa.Array:
@@ -167,7 +173,7 @@ class Decoding:
 
 def _read(batch: pa.RecordBatch, reader: Reader) -> pa.Array:
     try:
-        values = pc.cast(batch["value"], pa.string())
+        values = pc.cast(batch["value"], pa.string()) if reader.kernel.is_text else batch["value"]
     except pa.ArrowInvalid:  # bytes that are no text: which messages have them is told by the envelope
         return pa.nulls(batch.num_rows, reader.kernel.struct)
     return reader.read(Messages(batch["key"], values, batch["offset"]))

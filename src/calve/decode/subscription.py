@@ -39,6 +39,8 @@ class Subscription:
     _way: list[int] = field(default_factory=lambda: [0], compare=False)
     """The way that the last messages came in."""
 
+    is_text = True
+
     @cached_property
     def struct(self) -> pa.DataType:
         if self.states:

@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 
 from calve.config.columns import SourceTable
 from calve.decode.events import Events
+from calve.decode.events import Version as PlainVersion
 from calve.decode.messages import Kernel
 from calve.envelope.base import Sample
 from calve.envelope.debezium import learn, position
@@ -126,15 +127,20 @@ class Debezium:
     def kernel(self, topic: str, table: SourceTable, *, checks_names: bool) -> Kernel | None:
         """What reads plain messages of a topic in Arrow: of a key, and without transactions, whose boundaries
         look at all of them. Messages with schemas are read so once theirs was seen."""
+        found = self._plain(topic, table)
+        checks = checks_names and not self.schemas
+        return Events(table_plan(table), found, self.placeholder, checks) if found else None
+
+    def _plain(self, topic: str, table: SourceTable) -> tuple[PlainVersion, ...]:
+        """The versions of messages that kernels read."""
         if self.transactions or self.toast == "keep" or not table.key:
-            return None
-        if self.schemas:
+            return ()
+        if self.schemas or not self.is_text:
             seen = [Version(fields, prefix) for prefix, fields in self.seen.get(topic, {}).items()]
         else:
             seen = [undeclared(table, self.declared)]
-        found = tuple(one for version in seen if (one := plain_version(version, table)) is not None)
-        checks = checks_names and not self.schemas
-        return Events(table_plan(table), found, self.placeholder, checks) if found else None
+        plain = (plain_version(version, table, is_text=self.is_text) for version in seen)
+        return tuple(one for one in plain if one is not None)
 
     # ---------------------------------------------------------------- transactions
 

@@ -23,13 +23,15 @@ _PLAIN = {
 """What kinds of fields a column may come as, by its type."""
 
 
-def plain_version(version: Version, table: SourceTable) -> events.Version | None:
+def plain_version(version: Version, table: SourceTable, *, is_text: bool) -> events.Version | None:
     """A version as kernels take it; `None` where they do not read one of its columns."""
     wires = {}
     for name in table.names:
         if (field := version.fields.get(name)) is None:
             continue
-        if (wire := _wire(field, type_of(table, name))) is None:
+        target = type_of(table, name)
+        wire = _wire(field, target)
+        if wire is None or not (is_text or _is_in_avro(wire, field, target)):
             return None
         wires[name] = wire
     return events.Version(wires, version.prefix or b"")
@@ -52,6 +54,13 @@ def _wire(field: Field, target: Type) -> Wire | None:
         case Plain(name) if field.kind in _PLAIN.get(name, ()):
             return Wire("plain")
     return None
+
+
+def _is_in_avro(wire: Wire, field: Field, target: Type) -> bool:
+    """Whether a field is in Avro as it is in JSON, but for base64. Decimals that are texts are not."""
+    if wire.way in ("bytes", "unscaled"):
+        return field.kind == "bytes"
+    return not isinstance(target, Decimal)
 
 
 def _decimal(field: Field) -> Wire | None:

@@ -18,6 +18,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from calve.config.columns import SourceTable
 from calve.decode.avro import HEADER_BYTES
+from calve.decode.messages import Kernel
+from calve.decode.records import Records
 from calve.envelope.base import Sample
 from calve.envelope.debezium import learn
 from calve.envelope.debezium.envelope import Debezium
@@ -25,6 +27,7 @@ from calve.envelope.debezium.observe import END, TAIL, ends, events
 from calve.envelope.debezium.registry import Registry
 from calve.envelope.debezium.schema import Field, from_avro
 from calve.envelope.debezium.version import Version, place
+from calve.envelope.read import table_plan
 from calve.envelope.values import CORRUPT
 from calve.model.errors import BadMessage
 
@@ -57,7 +60,9 @@ class RegisteredDebezium(Debezium):
         return learn.by_schema(samples, known, self._told)
 
     def _told(self, sample: Sample) -> tuple[Field, list[str]]:
-        row = self._row(_id_of(sample.value, sample.place), sample.place)
+        number = _id_of(sample.value, sample.place)
+        row = self._row(number, sample.place)
+        self.seen.setdefault(sample.topic, {})[_header(number)] = {one.name: one for one in row.inside}
         names: list[str] = []
         if sample.key is not None:
             schema = self.registry.schema(_id_of(sample.key, sample.place), sample.place)
@@ -73,8 +78,11 @@ class RegisteredDebezium(Debezium):
             )
         return row
 
-    def kernel(self, *_: Any, **__: Any) -> None:
-        """Of Avro there is none yet: `decode` reads it in Arrow itself."""
+    def kernel(self, topic: str, table: SourceTable, *, checks_names: bool) -> Kernel | None:  # noqa: ARG002
+        """What reads plain messages in Arrow, of schemas that were seen."""
+        found = self._plain(topic, table)
+        schemas = {one.prefix: self.registry.schema(_number(one.prefix), topic) for one in found}
+        return Records(table_plan(table), found, self.placeholder, False, schemas) if found else None
 
     # ---------------------------------------------------------------- transactions
 
@@ -140,6 +148,15 @@ def schema_id(value: Column) -> Column:
     return F.when(has, F.conv(F.substring(header, 3, 8), 16, 10).try_cast("int"))
 
 
+def _header(number: int) -> bytes:
+    """What messages of a schema begin with."""
+    return b"\0" + number.to_bytes(HEADER_BYTES - 1, "big")
+
+
+def _number(header: bytes) -> int:
+    return int.from_bytes(header[1:HEADER_BYTES], "big")
+
+
 def _id_of(value: bytes | None, at: str) -> int:
     if value is None or len(value) < HEADER_BYTES or value[0] != 0:
         raise BadMessage(
@@ -147,7 +164,7 @@ def _id_of(value: bytes | None, at: str) -> int:
             hint="JSON has envelopes of its own: 'debezium' and 'debezium-schemas'. Apicurio's converter "
             "needs as-confluent=true and headers.enabled=false.",
         )
-    return int.from_bytes(value[1:HEADER_BYTES], "big")
+    return _number(value)
 
 
 Read = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -159,10 +176,13 @@ def _read(schemas: dict[int, Any], parts: Sequence[T.StructField]) -> Read:
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from calve.decode.avro import parsed
+        from calve.decode.reuse import settle
 
+        pa.set_cpu_count(1)  # the engine runs a task a core
         for batch in batches:
             columns = parsed(batch.column("value"), schemas, [kind.type for kind in kinds], CORRUPT)
             fields = [*batch.schema, *kinds]
             yield pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=pa.schema(fields))
+        settle()
 
     return read

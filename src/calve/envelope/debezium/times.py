@@ -63,8 +63,10 @@ def _micros(raw: Column, units_a_second: int) -> Column:
     if units_a_second < MICROSECONDS:
         # What overflows is out of every range.
         return F.try_multiply(raw, F.lit(MICROSECONDS // units_a_second))
-    cut = units_a_second // MICROSECONDS
-    return F.call_function("div", F.try_subtract(raw, F.pmod(raw, F.lit(cut))), F.lit(cut).cast("long"))
+    # What is finer is cut, towards the past: the division goes towards zero.
+    cut = F.lit(units_a_second // MICROSECONDS).cast("long")
+    is_cut = (raw < 0) & (F.pmod(raw, cut) != 0)
+    return F.call_function("div", raw, cut) - F.when(is_cut, 1).otherwise(0)
 
 
 def without_zone(micros: Column, *, utc: bool) -> Column:

@@ -8,6 +8,7 @@ import random
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
@@ -18,10 +19,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from calve.config.columns import SourceTable
 from calve.decode.avro import Decoder
+from calve.decode.messages import Messages, Reader
+from calve.envelope.base import Sample
 from calve.envelope.debezium import RegisteredDebezium, Registry, registry
 from calve.model.columns import ERROR, OP, RAW
 from calve.model.errors import BadMessage, RegistryError
+from tests.support.kernels import alone, check_among
 from tests.unit.envelope.debezium.messages import Message, messages
 
 _ROW = {
@@ -312,3 +317,85 @@ def test_avro_and_json_say_the_same(spark) -> None:
     assert found[0]["n102"] == Decimal("-12.34")
     assert [row[OP] for row in found[-2:]] == [None, None]
     assert ["fit" in found[-2][ERROR], "no message of Debezium" in found[-1][ERROR]] == [True, True]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("mode", ["on", "str", "dbl", "nano"])
+def test_what_a_kernel_reads_is_what_the_envelope_makes(spark, mode: str) -> None:
+    """Messages of a connector, and each of their values replaced by others."""
+    topic = f"{mode}.public.w"
+    shown = messages("types.jsonl", topic)
+    bodies = [json.loads(one.value or "") for one in shown]
+    fields = {one["field"]: one for one in bodies[0]["schema"]["fields"]}
+    columns = {one["field"]: one for one in fields["after"]["fields"]}
+    schema = _avro_of(bodies[0]["schema"], set())
+    payloads = [_as_bytes(one["schema"], one["payload"]) for one in bodies]
+    full = next(one for one in payloads if one["after"] and one["op"] in "cr")
+    for name, column in columns.items():
+        payloads += [{**full, "after": {**full["after"], name: other}} for other in _others(column)]
+    payloads += [{**full, "op": op} for op in "utmx"]
+    payloads += [{**full, "op": "d", "before": full["after"], "after": None}, {**full, "after": None}]
+    values = [_encoded(schema, one) for one in payloads]
+    values += [values[0][:-3], values[0] + b"\0", values[0][:5], b"\0\0\0\0\x09" + values[0][5:], b"{}"]
+    key = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "long"}]}
+    keys = _encoded(key, {"id": 1}, 8)
+    answers = {"/schemas/ids/7": _schema(schema), "/schemas/ids/8": _schema(key)}
+    with _answering({**answers, "/schemas/ids/9": _schema(schema)}) as (url, _):
+        envelope = RegisteredDebezium(registry=Registry(url))
+        whole = envelope.learn([Sample(topic, f"{topic}/0", 0, keys, values[0])], None)
+        table = _plain_part(envelope, topic, whole)
+        raw = spark.createDataFrame(
+            [(topic, f"{topic}/0", number, keys, one) for number, one in enumerate(values)],
+            "topic string, partition string, offset long, key binary, value binary",
+        )
+        rows = envelope.decode(raw, table).collect()
+        alones = [alone(envelope, table, keys, one, at, topic) for at, one in enumerate(values)]
+        kernel = envelope.kernel(topic, table, checks_names=True)
+    assert len(table.columns) >= 12, table.names
+    assert check_among(alones, rows) >= len(columns)
+    assert alones[-5:] == [None] * 5
+    # All at once they are what each is by itself, as far as they are read.
+    assert kernel is not None
+    together = Reader(kernel).read(
+        Messages(pa.array([keys] * len(values)), pa.array(values), pa.array(range(len(values))))
+    )
+    both = list(zip(together.to_pylist(), alones, strict=True))
+    assert [
+        (repr(one), repr(other)) for one, other in both if one is not None and repr(one) != repr(other)
+    ] == []
+    assert [one for one, _ in both if one is not None]
+
+
+def _others(column: dict[str, Any]) -> list[Any]:
+    """Values that a column may have, and some that no table holds."""
+    match column["type"]:
+        case "int16" | "int32":
+            return [0, -1, 2**31 - 1, -(2**31), 40_000]
+        case "int64":
+            return [0, -1, 2**63 - 1, -(2**63), 86_400_000_000, 253_402_300_800_000_000]
+        case "float" | "double":
+            return [0.0, -0.0, 1.5, float("inf"), float("-inf"), float("nan"), 3e38]
+        case "string":
+            return ["", "é\0", "__debezium_unavailable_value", "2026-11-16T12:00:00Z", "1e400", "infinity"]
+        case "bytes":
+            return [
+                b"",
+                b"\0",
+                b"\x7f" + bytes(15),
+                b"\x80" + bytes(15),
+                b"\1" * 17,
+                b"__debezium_unavailable_value",
+            ]
+    return []
+
+
+def _plain_part(envelope: RegisteredDebezium, topic: str, table: SourceTable) -> SourceTable:
+    """The columns that kernels read."""
+    first, *rest = table.columns
+    assert first.name == "id"
+    plain = [
+        one
+        for one in rest
+        if envelope.kernel(topic, replace(table, columns=(first, one)), checks_names=True) is not None
+    ]
+    return replace(table, columns=(first, *plain))
