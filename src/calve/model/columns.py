@@ -19,6 +19,8 @@ ORDER = RESERVED + "order"
 POSITION = RESERVED + "position"
 """Where in the delivery of its partition a change stands, as text that sorts so: what is not beyond the last
 one is a replay. Left out where times tell replays."""
+SNAPSHOT_AT = 32
+"""Where in a position a 0 says that the change is a row of a snapshot."""
 UNKNOWN = "?"
 """How a position ends that changes share which nothing tells apart: as long as it is the last one, a change
 that has it may be new."""

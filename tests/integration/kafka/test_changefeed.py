@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import calve
 from calve import ConfigError
+from calve.model.errors import Diverged
 from tests.support.dialects.cockroachdb import Cockroach, upper
 from tests.support.dialects.debezium import Postgres
 from tests.support.feeds import Change, Mark
@@ -61,6 +64,36 @@ def test_a_partition_that_is_added_holds_the_frontier_until_it_has_spoken(flow, 
     it.run()
     assert frontiers(it) == [upper(19), upper(29)]
     it.check(duckdb)
+
+
+def test_a_topic_that_is_left_out_is_refused_before_spark_takes_it_for_deleted(flow, kafka, duckdb) -> None:
+    it = flow()
+    kafka.create(it.topic("others"))
+    it.tables = {"orders": ORDERS, "others": ORDERS}
+    it.topics = ("orders", "others")
+    both = [Mark(20), replace(put(10, 2, "b"), topic="others"), Mark(20, topic="others")]
+    it.put(put(10, 1, "a"), *both)
+    it.run()
+    it.put(put(21, 3, "c"), *marks(30), Mark(30, topic="others"))
+    it.tables, it.topics = {"orders": ORDERS}, ("orders",)
+    with pytest.raises(Diverged, match="others' was read by this checkpoint, and now it is not named"):
+        it.start()
+    it.tables, it.topics = {"orders": ORDERS, "others": ORDERS}, ("orders", "others")
+    it.run()
+    assert frontiers(it) == [upper(19), upper(29)]
+    it.check(duckdb)
+
+
+def test_topics_may_stand_in_one_text_and_options_in_any_case(spark, kafka) -> None:
+    reader = calve.read_stream(spark)
+    feed = reader.kafka(kafka.bootstrap, "a, b", envelope="cockroachdb")
+    assert feed.topics == ("a", "b")
+    for options, why in (
+        ({"FailOnDataLoss": "false"}, "with failOnDataLoss=false"),
+        ({"startingoffsets": "latest"}, "with startingOffsets=latest"),
+    ):
+        with pytest.raises(ConfigError, match=why):
+            reader.kafka(kafka.bootstrap, "a", envelope="cockroachdb", options=options)
 
 
 def test_records_of_an_aborted_transaction_are_not_read(flow, kafka, duckdb) -> None:

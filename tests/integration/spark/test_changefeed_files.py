@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ import pytest
 from pyiceberg.exceptions import NoSuchTableError
 from pyspark.errors import StreamingQueryException
 
+import calve
+from calve.model.errors import SchemaMismatch
 from tests.support.changefeed.feed import QUIET, Changefeed, Nemesis
 from tests.support.changefeed.history import History, Table
 from tests.support.changefeed.lake import FilesFlow
@@ -157,3 +160,35 @@ def test_a_file_that_is_cut_stops_the_feed_with_its_name_and_nothing_of_it_is_co
     cut.write_bytes(whole)
     it.run()
     assert any(it.check(duckdb).values())
+
+
+def test_a_topic_that_is_left_out_keeps_its_table_as_it_is(flow, duckdb) -> None:
+    """Its files are passed over from then on: a later frontier would claim what was not read."""
+    it = flow(nemesis=QUIET)
+    it.put(it.changefeed.run(rounds=2))
+    it.run()
+    before = it.check(duckdb)
+    it.put(it.changefeed.run(rounds=2))
+    it.read = {"topics": ["my-orders"]}
+    it.run()
+    after = it.check(duckdb)
+    assert after["people"] == before["people"]
+    assert after["my-orders"][-1] == it.changefeed.resolved[-1] + 1
+    it.put(it.changefeed.run(rounds=1))
+    it.read = {"topics": "my-orders, people"}
+    with pytest.raises(StreamingQueryException, match="people was passed over"):
+        it.run()
+
+
+def test_the_key_of_a_guessed_table_is_what_the_user_says(spark, tmp_path: Path) -> None:
+    """Where two columns have the values of the key, files do not tell which of them it is."""
+    name = "202611160000000000000000000000000-b6199abe6ff49566-1-1-00000000-pairs-1.ndjson"
+    rows = [{"after": {"id": n, "other": n}, "key": [n], "updated": f"{n}.0000000000"} for n in (1, 2)]
+    (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    reader = calve.read_stream(spark)
+    feed = reader.cockroachdb(tmp_path.as_uri())
+    assert feed.tables["pairs"].key == ()
+    with pytest.raises(SchemaMismatch, match="the table of topic 'pairs' has no key"):
+        feed.envelope("pairs").decode(feed.frame, feed.tables["pairs"])
+    assert reader.cockroachdb(tmp_path.as_uri(), key={"pairs": "id"}).tables["pairs"].key == ("id",)
+    assert reader.cockroachdb(tmp_path.as_uri(), "pairs", key="other").tables["pairs"].key == ("other",)

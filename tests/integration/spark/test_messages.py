@@ -16,6 +16,7 @@ from calve.config.columns import SourceColumn, SourceTable
 from tests.support.dialects.cockroachdb import Cockroach, upper
 from tests.support.dialects.debezium import Postgres
 from tests.support.feeds import Change, Event, FeedFlow, Mark, Raw
+from tests.support.lake import NAMESPACE
 from tests.support.readers import Reader, read_snapshot
 from tests.support.truth import snapshots_of_main, summary_of
 
@@ -250,6 +251,30 @@ def test_two_topics_of_one_table_are_refused_before_anything_is_read(spark, flow
     it = flow(Cockroach(), {"a.orders": SMALL, "b.orders": SMALL})
     with pytest.raises(ConfigError, match=r"the topics 'a\.orders' and 'b\.orders' would both be written to"):
         it.start()
+    for other in (
+        f"{it.lake.name}.{NAMESPACE}.{it.prefix}_orders",
+        f"`{it.lake.name}`.{NAMESPACE}.`{it.prefix}_orders`",
+    ):
+        it.to_tables = {"names": {"b.orders": other}}
+        with pytest.raises(ConfigError, match="would both be written to"):
+            it.start()
+
+
+def test_rows_of_a_snapshot_of_another_server_are_not_taken_for_what_was_read(flow, duckdb) -> None:
+    it = flow(Postgres(), {"orders": SMALL})
+    it.put(event(1, "a", 50, op="r", snapshot="last"), event(2, "b", 200, commit=100))
+    it.run()
+    it.put(event(2, "b", 200, commit=100), event(3, "c", 300, commit=250))
+    it.run()
+    assert shown(it, duckdb) == [(1, "a"), (2, "b"), (3, "c")]
+    it.put(event(4, "d", 20, op="r", snapshot="last"))
+    assert "1 rows of a snapshot have positions that were passed" in it.refused()
+
+
+def test_a_topic_that_shows_no_columns_is_named(flow) -> None:
+    it = flow(Cockroach(), {"orders": None}, topics=("orders",))
+    it.put(Mark(20))
+    assert "topic 'orders': no message shows the columns of the table" in it.refused()
 
 
 def test_a_column_may_have_any_name(flow, duckdb) -> None:

@@ -37,6 +37,7 @@ class CockroachFiles:
 
     place: Place | None
     """Where they stand; `None` for a topic that was not declared."""
+    topic: str | None = None
 
     meaning = "hlc"
     timed = True
@@ -44,7 +45,7 @@ class CockroachFiles:
 
     def tells(self, text: Column) -> Column:
         """Rows that come as text are those that show something new."""
-        return _wrapped().tells(text)
+        return self._wrapped.tells(text)
 
     def version(self, value: Column) -> Column:  # noqa: ARG002 (the file's name says it)
         """The version of the table's schema, which all rows of a file share."""
@@ -52,7 +53,7 @@ class CockroachFiles:
 
     def learn(self, samples: Sequence[Sample], known: SourceTable | None) -> SourceTable:
         """What rows that come as text show."""
-        return known if known is not None and not samples else _wrapped().learn(samples, known)
+        return known if known is not None and not samples else self._wrapped.learn(samples, known)
 
     def kernel(self, *_: Any, **__: Any) -> None:
         """The reader of the files has one."""
@@ -60,8 +61,12 @@ class CockroachFiles:
     def decode(self, raw: DataFrame, table: SourceTable) -> DataFrame:
         """The changes and marks of a topic."""
         as_text = F.col("value").isNotNull()
-        rest = _wrapped().decode(raw.where(as_text), table)
+        rest = self._wrapped.decode(raw.where(as_text), table)
         return self._read(raw.where(~as_text), table).unionByName(rest)
+
+    @property
+    def _wrapped(self) -> CockroachDB:
+        return CockroachDB(Kind.WRAPPED, topic=self.topic)
 
     def _read(self, raw: DataFrame, table: SourceTable) -> DataFrame:
         """What the reader has decoded."""
@@ -89,7 +94,3 @@ def file_messages(frame: DataFrame) -> DataFrame:
             "value": text,
         }
     )
-
-
-def _wrapped() -> CockroachDB:
-    return CockroachDB(Kind.WRAPPED)

@@ -16,7 +16,7 @@ events only those are replays that stand before the last one.
 
 MySQL's rows are told apart by their place in the binlog event; both events of a changed key share it, and the
 delete comes first. With GTIDs the position is still that of the files of one server: after a failover to
-another one start anew.
+another one start anew. In both, SNAPSHOT_AT is where the 0 of a snapshot stands.
 """
 
 from __future__ import annotations

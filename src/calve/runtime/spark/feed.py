@@ -222,6 +222,9 @@ class FeedRun:
             # Without a message: an envelope may look at them, and they are not read yet.
             nothing = frame.sparkSession.createDataFrame([], frame.schema)
             for name, one in kept.items():
+                if self._feed.topics is not None and name not in self._feed.topics:
+                    _log.warning("topic %s is not read any more: its table stays as it is", name)
+                    continue
                 table = _together(self._feed.tables.get(name), one.table)
                 topics[name] = self._topic(name, table, one.version, nothing)
                 check_sink(name, one, topics[name].pipeline.sink_id)
@@ -236,6 +239,12 @@ class FeedRun:
             raise Diverged(
                 f"the feed has a topic {name!r} that it did not have before, and new tables are not allowed",
                 hint="Allow them (new_tables=True), or name the topics that are to be written.",
+            )
+        if declared is None and not found:
+            raise SchemaMismatch(
+                f"topic {name!r}: no message shows the columns of the table, and nobody declared them",
+                hint="Paste its CREATE TABLE, or name its columns: "
+                f"tables={{{name!r}: 'id long primary key, …'}}. Or name the topics that are to be read.",
             )
         table = self._feed.envelope(name).learn(found, declared)
         if declared is not None:

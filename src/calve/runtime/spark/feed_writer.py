@@ -30,6 +30,7 @@ from calve.model.errors import BadKey, ConfigError
 from calve.runtime.spark.columns import arrow_schema
 from calve.runtime.spark.door import StreamWriter
 from calve.runtime.spark.feed import Feed, FeedRun
+from calve.runtime.spark.files import CheckpointFiles
 from calve.runtime.spark.intervals import parse_interval
 from calve.runtime.spark.labels import labels_of
 from calve.runtime.spark.lakes import parse_name
@@ -37,7 +38,7 @@ from calve.runtime.spark.pipeline import Pipeline
 from calve.runtime.spark.progress import register
 from calve.runtime.spark.said import FrontierSaid
 from calve.runtime.spark.ship import ship
-from calve.runtime.spark.topics import carried
+from calve.runtime.spark.topics import carried, check_named
 from calve.table.catalogs import open_catalog
 
 _log = logging.getLogger("calve.spark")
@@ -97,11 +98,26 @@ class FeedWriter(StreamWriter):
         # What can be refused before the first message: topics, the catalog, options, names that are known.
         self._feed.ids()
         self._feed.check()
+        if not self._feed.passes_over and self._feed.topics is not None:
+            marks = () if self._feed.boundaries is None else (self._feed.boundaries.topic,)
+            check_named(CheckpointFiles(self._frame.sparkSession, checkpoint), (*self._feed.topics, *marks))
         lake = self._said.lake(_name(self._first_topic, names, pattern), session)
         catalog = open_catalog(lake.catalog)
         taken: dict[str, str] = {}
+
+        def take(topic: str) -> None:
+            """A table is of one topic, however its name is written."""
+            table = self._said.lake(_name(topic, names, pattern), session).table
+            other = taken.setdefault(table, topic)
+            if other != topic:
+                raise ConfigError(
+                    f"the topics {other!r} and {topic!r} would both be written to {table}",
+                    hint=f"Use {_TOPIC} in the pattern, or name their tables: "
+                    f"names={{{topic!r}: 'lake.sales.other'}}.",
+                )
+
         for topic in {**self._feed.tables, **dict.fromkeys(self._feed.topics or ())}:
-            _take(taken, topic, _name(topic, names, pattern))
+            take(topic)
         # Without a message: an envelope may look at the messages, and a stream cannot be looked at.
         nothing = self._frame.sparkSession.createDataFrame([], self._feed.frame.schema)
         for topic, table in self._feed.tables.items():
@@ -109,7 +125,7 @@ class FeedWriter(StreamWriter):
             self._config(topic, self._feed.envelope(topic), table, changes, names, pattern)
 
         def make(topic: str, envelope: Envelope, table: SourceTable, changes: DataFrame) -> Pipeline:
-            _take(taken, topic, _name(topic, names, pattern))
+            take(topic)
             config = self._config(topic, envelope, table, changes, names, pattern)
             pipeline = Pipeline(
                 config,
@@ -193,18 +209,6 @@ class FeedWriter(StreamWriter):
         incoming = arrow_schema(changes.schema)
         config = said.config(lake, self._checkpoint(session), incoming)
         return config.model_copy(update={"carried": carried(table)})
-
-
-def _take(taken: dict[str, str], topic: str, table: str) -> None:
-    """A table is of one topic."""
-    other = taken.setdefault(table, topic)
-    if other != topic:
-        raise ConfigError(
-            f"the topics {other!r} and {topic!r} would both be written to {table}",
-            hint="Use {topic} in the pattern, or name their tables: names={'"
-            + topic
-            + "': 'lake.sales.other'}.",
-        )
 
 
 def _name(topic: str, names: Mapping[str, str], pattern: str) -> str:

@@ -24,7 +24,7 @@ from calve.envelope.debezium.observe import in_topic
 from calve.envelope.known import SETTINGS, envelope_of
 from calve.envelope.subscription import MaterializeRows, subscription_messages
 from calve.model.errors import ConfigError
-from calve.runtime.spark.declared import option_of, plans_of, settings_of, tables_of
+from calve.runtime.spark.declared import keys_of, option_of, plans_of, settings_of, tables_of
 from calve.runtime.spark.feed import Feed
 from calve.runtime.spark.run import OffsetLog
 from calve.source.cockroachdb.datasource import register as register_cockroachdb
@@ -63,7 +63,7 @@ class StreamReader:
         topic, or a mapping of topics to such texts. `transaction_topic` is Debezium's: with it no snapshot
         shows half a transaction; where topics were renamed, `transaction_tables` says which tables each of
         them has. `options` are those of Spark's Kafka source."""
-        names = (topics,) if isinstance(topics, str) else tuple(topics)
+        names = _names(topics)
         marks = settings.get("transaction_topic")
         said = {
             "kafka.bootstrap.servers": bootstrap_servers,
@@ -72,8 +72,15 @@ class StreamReader:
             "includeHeaders": "true",
             # Without it, records of transactions that were aborted are read too.
             "kafka.isolation.level": "read_committed",
-            **(options or {}),
         }
+        ours = {name.lower(): name for name in (*said, "failOnDataLoss")}  # Spark minds no case
+        said |= {ours.get(name.lower(), name): value for name, value in (options or {}).items()}
+        if said["startingOffsets"].strip().lower() == "latest":
+            raise ConfigError(
+                "with startingOffsets=latest what the topics hold is passed over, and snapshots would claim "
+                "to be the source",
+                hint="Leave it out: topics are read from their beginning.",
+            )
         if said.get("failOnDataLoss", "true").lower() != "true":
             raise ConfigError(
                 "with failOnDataLoss=false records that are gone would be passed over, and snapshots would "
@@ -101,12 +108,14 @@ class StreamReader:
         """The files that a CockroachDB changefeed writes to a bucket or a folder: `s3://bucket/feed`. Without
         `topics`, all that are there. `tables` declares columns; what is not declared is guessed from the
         first files, with a warning. `storage` is how the store is reached, as in options.md."""
-        names = (topics,) if isinstance(topics, str) else None if topics is None else tuple(topics)
+        names = None if topics is None else _names(topics)
         declared = tables_of(tables, names)
         access = Access.of(storage or {})
         wanted = None if names is None else frozenset(names)
         guessed = infer_tables(ReadPlan(url, plans_of(declared), wanted, access))
-        known = {**guessed, **declared}
+        keys = keys_of(settings.get("key"), names)
+        keyed = {topic: replace(table, key=keys.get(topic, table.key)) for topic, table in guessed.items()}
+        known = {**keyed, **declared}
         places = ReadPlan(url, plans_of(known), together=True).structs.places
         said = {
             "url": url,
@@ -123,7 +132,7 @@ class StreamReader:
         return Feed(
             frame=frame(),
             all_at_once=None if "files_max" in said else lambda: frame(files_max="0"),
-            envelope=lambda topic: CockroachFiles(places.get(topic)),
+            envelope=lambda topic: CockroachFiles(places.get(topic), topic),
             tables=known,
             topics=names,
             files_late=_files_late,
@@ -207,6 +216,12 @@ class StreamReader:
         names = map(str, range(partitions)) if isinstance(partitions, int) else partitions
         known = None if names is None else frozenset(names)
         return _feed(frame, envelope, topics, tables, lambda *_: known, settings, topic_is_told=topic is None)
+
+
+def _names(topics: str | Sequence[str]) -> tuple[str, ...]:
+    """Topics: several, or a text with commas between."""
+    said = topics.split(",") if isinstance(topics, str) else topics
+    return tuple(name.strip() for name in said)
 
 
 def kafka_messages(frame: DataFrame) -> DataFrame:

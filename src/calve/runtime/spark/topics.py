@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from calve.config.columns import SourceColumn, SourceTable
 from calve.model.errors import Diverged, Overcompacted
+from calve.runtime.spark.run import offset_log
 from calve.runtime.spark.stash import Files
 
 _FOLDER = "calve/topics"
@@ -112,6 +113,22 @@ def check_selected(files: Files, topics: Sequence[str] | None) -> None:
     now = None if topics is None else sorted(topics)
     if not names or now != before:
         files.write_new(f"{_SELECTED}/{len(names):06d}.json", json.dumps(now))
+
+
+def check_named(files: Files, topics: Sequence[str]) -> None:
+    """Refuse to leave a topic of Kafka out that was read so far: Spark would take it for deleted, and as soon
+    as its own log says so, it does not go on with the topic either."""
+    numbers = [int(name) for name in files.names("offsets") if name.isdecimal()]
+    text = files.read(f"offsets/{max(numbers)}") if numbers else None
+    if text is None:
+        return
+    read = {name for line in offset_log(text, files).sources for name in json.loads(line)}
+    if gone := sorted(read - set(topics)):
+        raise Diverged(
+            f"so far topic {gone[0]!r} was read by this checkpoint, and now it is not named",
+            hint="Name it again. To go on without it, begin with a new checkpoint (replaces_checkpoint): its "
+            "table stays as it is.",
+        )
 
 
 def check_sink(name: str, kept: Kept, sink: str) -> None:
