@@ -15,10 +15,12 @@ string.
 
 from __future__ import annotations
 
+import json
 import logging
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal as Number
+from typing import Any
 
 from calve.config.columns import SourceColumn, SourceTable
 
@@ -91,3 +93,28 @@ def _of_list(values: list[object]) -> str | None:
 
 def _together(one: str, two: str) -> str:
     return one if one == two else _BOTH.get(frozenset({one, two}), "string")
+
+
+def infer_key(rows: Sequence[tuple[Mapping[str, Any], object]]) -> list[str]:
+    """The columns of a key, from rows and the values of their keys: those that have these values in every
+    row, where that is one choice alone, and there are several keys to tell by."""
+    keys = [key if isinstance(key, list) else [] for _, key in rows]
+    if not tells_key(keys) or len({len(key) for key in keys}) != 1:
+        return []
+    found: list[str] = []
+    for at in range(len(keys[0])):
+        fitting = [
+            name
+            for name in rows[0][0]
+            if name not in found
+            and all(row.get(name) == key[at] for (row, _), key in zip(rows, keys, strict=True))
+        ]
+        if len(fitting) != 1:
+            return []
+        found += fitting
+    return found
+
+
+def tells_key(keys: Sequence[object]) -> bool:
+    """Whether there are enough keys to tell by: one alone may have the value of any column by chance."""
+    return len({json.dumps(key) for key in keys}) > 1

@@ -20,7 +20,7 @@ from calve.decode.carriers import Carrier
 from calve.decode.messages import Messages, changes, check_names, spread
 from calve.decode.numbers import digits, unbase64, unscaled
 from calve.decode.tables import TopicPlan
-from calve.model.columns import OP, POSITION, UNKNOWN
+from calve.model.columns import CLOCK, OP, POSITION, UNKNOWN
 
 POSTGRES = "postgresql"
 MYSQL = ("mysql", "mariadb")
@@ -28,7 +28,7 @@ _LONG, _TEXT = pa.int64(), pa.string()
 _SOURCE = pa.struct(
     [
         *((name, _TEXT) for name in ("connector", "snapshot", "sequence", "file")),
-        *((name, _LONG) for name in ("lsn", "pos", "row")),
+        *((name, _LONG) for name in ("lsn", "pos", "row", "ts_ms")),
     ]
 )
 _TRANSACTION = pa.struct([("total_order", _LONG)])
@@ -97,7 +97,7 @@ class Events:
 
     @cached_property
     def struct(self) -> pa.DataType:
-        return pa.struct([*self.table.arrow, (OP, _TEXT), (POSITION, _TEXT)])
+        return pa.struct([*self.table.arrow, (OP, _TEXT), (POSITION, _TEXT), (CLOCK, _LONG)])
 
     def read(self, messages: Messages) -> pa.Array:
         """Their changes, null where a message is not plain."""
@@ -163,7 +163,8 @@ class Events:
         position = _position(parsed, deleted, messages.offsets)
         good = pc.and_(good, pc.is_valid(position))
         words = pa.array(list(_OPS.values())).take(pc.index_in(op, pa.array(list(_OPS))))
-        return changes(self.struct, [*columns.values(), words, position], good)
+        clock = pc.struct_field(parsed["source"], "ts_ms")
+        return changes(self.struct, [*columns.values(), words, position, clock], good)
 
     @cached_property
     def _unsent(self) -> dict[pa.DataType, pa.Array]:

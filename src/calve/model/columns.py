@@ -19,6 +19,9 @@ ORDER = RESERVED + "order"
 POSITION = RESERVED + "position"
 """Where in the delivery of its partition a change stands, as text that sorts so: what is not beyond the last
 one is a replay. Left out where times tell replays."""
+CLOCK = RESERVED + "clock"
+"""When the source made a change, by its own clock, in milliseconds. Beside a position: one that was passed
+while the clock goes on is another server's."""
 SNAPSHOT_AT = 32
 """Where in a position a 0 says that the change is a row of a snapshot."""
 UNKNOWN = "?"

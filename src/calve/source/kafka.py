@@ -22,6 +22,12 @@ from calve.model.errors import BrokerError, ConfigError
 _log = logging.getLogger("calve.source")
 
 _OF_KAFKA = "kafka."
+_REFUSED = {
+    "failondataloss": ("false", "records that are gone would be passed over"),
+    "startingoffsets": ("latest", "what the topics hold would be passed over"),
+    "kafka.isolation.level": ("read_uncommitted", "records of transactions that were aborted would be read"),
+}
+_TOPICS = ("subscribe", "subscribepattern", "assign")
 _UNKNOWN = "org.apache.kafka.common.errors.UnknownTopicOrPartitionException"
 
 
@@ -61,6 +67,22 @@ class TopicIds:
                 f"{cause.getClass().getSimpleName()}",
                 hint="Nothing was written. Start the query again when the broker is there.",
             ) from error
+
+
+def check_options(options: Mapping[str, str]) -> None:
+    """Refuse options of Spark's Kafka source with which snapshots would not be the source."""
+    for name, value in options.items():
+        wrong, why = _REFUSED.get(name.lower(), (None, ""))
+        if str(value).strip().lower() == wrong:
+            raise ConfigError(
+                f"with {name}={value} {why}, and snapshots would claim to be the source",
+                hint="Leave it out. Where records expired, begin anew from a new snapshot of the source.",
+            )
+        if name.lower() in _TOPICS:
+            raise ConfigError(
+                f"topics are named beside the broker, and the option {name} names them again",
+                hint="Leave it out: .kafka(servers, ['orders', 'customers'], …).",
+            )
 
 
 def check_kept(spark: Any, options: Mapping[str, str], names: Sequence[str]) -> None:

@@ -89,8 +89,10 @@ def test_topics_may_stand_in_one_text_and_options_in_any_case(spark, kafka) -> N
     feed = reader.kafka(kafka.bootstrap, "a, b", envelope="cockroachdb")
     assert feed.topics == ("a", "b")
     for options, why in (
-        ({"FailOnDataLoss": "false"}, "with failOnDataLoss=false"),
-        ({"startingoffsets": "latest"}, "with startingOffsets=latest"),
+        ({"FailOnDataLoss": "false"}, "with FailOnDataLoss=false"),
+        ({"startingoffsets": "latest"}, "with startingoffsets=latest"),
+        ({"kafka.isolation.level": "read_uncommitted"}, "that were aborted would be read"),
+        ({"subscribePattern": "a.*"}, "the option subscribePattern names them again"),
     ):
         with pytest.raises(ConfigError, match=why):
             reader.kafka(kafka.bootstrap, "a", envelope="cockroachdb", options=options)

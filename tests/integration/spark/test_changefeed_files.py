@@ -12,7 +12,7 @@ from pyiceberg.exceptions import NoSuchTableError
 from pyspark.errors import StreamingQueryException
 
 import calve
-from calve.model.errors import SchemaMismatch
+from calve.model.errors import Diverged, SchemaMismatch
 from tests.support.changefeed.feed import QUIET, Changefeed, Nemesis
 from tests.support.changefeed.history import History, Table
 from tests.support.changefeed.lake import FilesFlow
@@ -178,6 +178,24 @@ def test_a_topic_that_is_left_out_keeps_its_table_as_it_is(flow, duckdb) -> None
     it.read = {"topics": "my-orders, people"}
     with pytest.raises(StreamingQueryException, match="people was passed over"):
         it.run()
+
+
+def test_a_checkpoint_is_of_its_folder(flow, duckdb) -> None:
+    """Offsets are names of files: those of another folder would be taken up in the middle."""
+    it = flow(nemesis=QUIET)
+    it.put(it.changefeed.run(rounds=1))
+    it.run()
+    before = it.check(duckdb)
+    it.put(it.changefeed.run(rounds=1))
+    there = it.bucket.rename(it.folder / "moved")
+    (it.folder / "bucket").symlink_to(there)
+    it.place = there
+    with pytest.raises(Diverged, match=r"so far this checkpoint was of .*/bucket, and now it is .*/moved"):
+        it.run()
+    it.place = None
+    it.run()
+    after = it.check(duckdb)
+    assert max(map(max, after.values())) > max(map(max, before.values()))
 
 
 def test_the_key_of_a_guessed_table_is_what_the_user_says(spark, tmp_path: Path) -> None:

@@ -53,13 +53,22 @@ def flow(spark, lake, tmp_path: Path, table_name: str) -> Callable[..., FeedFlow
     return make
 
 
-def test_all_tables_go_on_to_the_same_time_and_a_topic_that_is_behind_holds_them(flow, duckdb) -> None:
+def test_all_tables_go_on_to_the_same_time_and_a_topic_that_is_behind_holds_them(
+    flow, duckdb, caplog
+) -> None:
     it = flow()
     it.put(order(10, 1, "a"), customer(11, 7, "c"), *resolved(20))
     it.put(order(21, 2, "b"), customer(22, 8, "d"), *resolved(30, "orders"))
     it.put(*resolved(25, "customers"))
+    it.put(*resolved(18, "orders"))
     it.run()
     assert frontiers(it, "orders") == frontiers(it, "customers") == [upper(19), upper(24)]
+    assert {(one.micro_batch, one.held_by) for one in it.log.seen} == {
+        (0, ""),
+        *((number, "customers/0") for number in (1, 2, 3)),
+    }
+    assert caplog.text.count("says that the source is complete up to") == 1, "it is told, and changes nothing"
+    assert "partition orders/0" in caplog.text
     for topic in BOTH:
         for summary in it.check(duckdb, topic):
             assert summary["crdb.job_id"] == f"ns.{it.name(topic)}"
@@ -71,6 +80,7 @@ def test_a_topic_that_has_not_spoken_yet_holds_the_others(flow, duckdb) -> None:
     it.put(order(10, 1, "a"), *resolved(20, "orders"))
     it.run()
     assert frontiers(it, "orders") == []
+    assert "held by customers/0" in str(it.log.seen[-1])
     it.put(customer(11, 7, "c"), *resolved(15, "customers"))
     it.run()
     assert frontiers(it, "orders") == frontiers(it, "customers") == [upper(14)]

@@ -54,6 +54,7 @@ def event(id: int, name: str | None, lsn: int, *, commit: Any = None, number: An
         "schema": "public",
         "table": said.get("table", "orders"),
         "lsn": lsn,
+        "ts_ms": said.get("ts_ms"),
     }
     body = {
         "before": None,
@@ -268,7 +269,19 @@ def test_rows_of_a_snapshot_of_another_server_are_not_taken_for_what_was_read(fl
     it.run()
     assert shown(it, duckdb) == [(1, "a"), (2, "b"), (3, "c")]
     it.put(event(4, "d", 20, op="r", snapshot="last"))
-    assert "1 rows of a snapshot have positions that were passed" in it.refused()
+    assert "1 events have positions that were passed, and are no replays" in it.refused()
+
+
+def test_events_of_another_server_are_not_taken_for_replays(flow, duckdb) -> None:
+    """Positions begin again, and the clock goes on."""
+    it = flow(Postgres(), {"orders": SMALL})
+    it.put(event(1, "a", 150, commit=100, ts_ms=1_000), event(2, "b", 200, commit=150, ts_ms=900))
+    it.run()
+    it.put(event(1, "a", 150, commit=100, ts_ms=1_000), event(3, "c", 300, commit=250, ts_ms=None))
+    it.run()
+    assert shown(it, duckdb) == [(1, "a"), (2, "b"), (3, "c")]
+    it.put(event(4, "d", 50, commit=40, ts_ms=1_001))
+    assert "The connector reads another server" in it.refused()
 
 
 def test_a_topic_that_shows_no_columns_is_named(flow) -> None:

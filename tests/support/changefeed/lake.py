@@ -31,6 +31,8 @@ class FilesFlow:
     write: Callable[[Any], Any] = lambda writer: writer
     read: dict[str, Any] = field(default_factory=dict)
     declare: bool = True
+    place: Path | None = None
+    """Another folder than the bucket."""
     log: Log = field(default_factory=Log)
 
     @property
@@ -59,7 +61,7 @@ class FilesFlow:
 
     def start(self, **trigger: Any) -> Any:
         feed = calve.read_stream(self.spark).cockroachdb(
-            self.bucket.as_uri(), tables=self.tables() if self.declare else None, **self.read
+            (self.place or self.bucket).as_uri(), tables=self.tables() if self.declare else None, **self.read
         )
         writer = self.write(calve.write_stream(feed)).catalog(
             self.lake.name,

@@ -20,7 +20,7 @@ from calve.envelope.cockroachdb import CockroachDB, Kind
 from calve.envelope.debezium import Debezium, Declared
 from calve.envelope.materialize import Kind as Subscribed
 from calve.envelope.materialize import Materialize
-from calve.model.columns import OP, ORDER, POSITION, TIME
+from calve.model.columns import CLOCK, OP, ORDER, POSITION, TIME
 from tests.support.kernels import alone
 
 TABLE = SourceTable.of(
@@ -197,6 +197,7 @@ SOURCE = {
     "snapshot": "false",
     "sequence": '["100","101"]',
     "lsn": 101,
+    "ts_ms": 1_700_000_000_000,
     "schema": "s",
     "table": "t",
 }
@@ -235,7 +236,7 @@ def position(*numbers: int, streams: str = "1") -> str:
 )
 def test_a_plain_event_is_read(message, op, expected) -> None:
     row, at = expected
-    assert read(Debezium(), message) == {**row, OP: op, POSITION: at}
+    assert read(Debezium(), message) == {**row, OP: op, POSITION: at, CLOCK: SOURCE["ts_ms"]}
 
 
 def test_an_event_without_an_offset_says_that_nothing_tells_it_apart() -> None:
@@ -313,7 +314,13 @@ def test_messages_with_schemas_are_read_once_theirs_was_seen() -> None:
         envelope.learn([Sample("t", "0", 1, None, with_schema(message, more).encode())], table)
     for more in ("", "2"):
         found = read(envelope, with_schema(message, more), table=table)
-        assert found == {"id": 7, "name": "a", OP: "insert", POSITION: position(100, 101, 5)}
+        assert found == {
+            "id": 7,
+            "name": "a",
+            OP: "insert",
+            POSITION: position(100, 101, 5),
+            CLOCK: SOURCE["ts_ms"],
+        }
     assert read(envelope, with_schema(message, "3"), table=table) is None
     assert read(envelope, with_schema(None), table=table) is None
 

@@ -2,7 +2,7 @@
 
     enriched with schemas    columns, types, which are required; the key by `source.primary_keys`
     rows of Parquet files    names and types, but for what is text or bytes there
-    all others               names, and guesses of types from values
+    all others               names, and guesses of types and the key from values
 
 A guess says nothing of what was declared. A value that is null guesses text, which holds whatever comes: only
 a few messages are looked at, and a column that is left out would lose the values of all others.
@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from calve.config.columns import SourceColumn, SourceTable
-from calve.config.infer import infer
+from calve.config.infer import infer, infer_key
 from calve.config.merge import merge, wider
 from calve.config.types import parse_type
 from calve.envelope.base import Sample
@@ -45,6 +45,7 @@ def learn(
     """The table that samples show: rows are below `path` in a message, without a field `meta`."""
     found = known
     rows: list[Mapping[str, Any]] = []
+    keys: list[tuple[Mapping[str, Any], object]] = []
     key: object = None
     types: dict[str, str] = {}
     for sample, message in _parsed(samples):
@@ -57,11 +58,14 @@ def learn(
             found = merge(found, shown, sample.place)
             continue
         rows.append(row)
+        keys.append((row, _key_of(sample, message)))
         types |= message.get(TYPES) or {}
         key = key or (_at(message, (*path[:-1], "source", "primary_keys")) if path else None)
     if rows:
         shown = _typed(infer(rows), types, known)
         named = tuple(key) if isinstance(key, list) and set(key) <= set(shown.names) else ()
+        if not named and known is None:
+            named = tuple(infer_key(keys))
         found = merge(found, SourceTable(shown.columns, named, shown.guessed), f"topic {samples[0].topic}")
     if found is None:
         place = f"topic {samples[0].topic}" if samples else "the feed"
@@ -94,6 +98,16 @@ def _parsed(samples: Sequence[Sample]) -> Iterator[tuple[Sample, dict[str, Any]]
             continue
         if isinstance(message, dict):
             yield sample, message
+
+
+def _key_of(sample: Sample, message: Mapping[str, Any]) -> object:
+    """The values of a message's key, as the changefeed has them in the message or beside it."""
+    if "key" in message:
+        return message["key"]
+    try:
+        return json.loads(sample.key or b"null")
+    except ValueError:
+        return None
 
 
 def _at(message: Any, path: Sequence[str]) -> Any:

@@ -47,7 +47,7 @@ from calve.envelope.debezium.version import (
 from calve.envelope.messages import errors, let, names_in, once, place_of, shape
 from calve.envelope.read import table_plan
 from calve.envelope.values import parse
-from calve.model.columns import ERROR, MARK, OP, ORDER, PARTITION, POSITION, TIME
+from calve.model.columns import CLOCK, ERROR, MARK, OP, ORDER, PARTITION, POSITION, TIME
 from calve.model.errors import ConfigError
 
 _OFFSET_DIGITS = 19
@@ -230,7 +230,8 @@ class Debezium:
     def _order(self, rows: Rows, floor: int) -> dict[str, Column]:
         source, transaction, commit, at = rows.source, rows.transaction, F.col(COMMIT), F.col(LSN)
         if not self.transactions:
-            return {POSITION: position.position(source, transaction, rows.code, commit, at)}
+            at_source = position.position(source, transaction, rows.code, commit, at)
+            return {POSITION: at_source, CLOCK: source["ts_ms"]}
         copied = F.greatest(F.coalesce(commit, F.lit(0)), F.lit(floor))
         first = F.when(at < floor, at).otherwise(F.lit(floor))
         time = F.when(rows.code == "r", copied).otherwise(F.coalesce(commit, first))

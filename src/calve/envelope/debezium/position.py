@@ -44,6 +44,7 @@ SOURCE = T.StructType(
         T.StructField("file", _TEXT),
         T.StructField("pos", _LONG),
         T.StructField("row", _LONG),
+        T.StructField("ts_ms", _LONG),
     ]
 )
 """What is read of an event's `source`."""

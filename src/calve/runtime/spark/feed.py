@@ -85,6 +85,8 @@ class Feed:
     """Of a changefeed, for the summaries of snapshots."""
     check: Callable[[], None] = lambda: None
     """What is looked at before the query starts."""
+    place: str | None = None
+    """What a checkpoint is of, where offsets mean nothing elsewhere: a folder, a relation; no login in it."""
     ids: Callable[[], Mapping[str, str]] = dict
     """What tells a topic from another one that came into its place, where the source knows that."""
 
@@ -189,10 +191,12 @@ class FeedRun:
             name, mark = self._feed.boundaries.topic, self._feed.boundaries.mark(states.after)
             return Heard({name: mark}, {name: frozenset({mark})}, frozenset({name}))
         said = own_marks(parts)
-        marks = dict(said.marks)
+        before: dict[str, int] = {}
         for part in parts:
             for name, time in (part.before.marks if part.before is not None else {}).items():
-                marks[name] = max(time, marks.get(name, 0))
+                before[name] = max(time, before.get(name, 0))
+        _warn_of_marks(said.resolved, before)
+        marks = {name: max(said.marks.get(name, 0), before.get(name, 0)) for name in {**before, **said.marks}}
         log = parts[0].log
         return replace(
             said,
@@ -290,6 +294,19 @@ class FeedRun:
     def _keep(self, topic: _Topic) -> None:
         assert self._files is not None
         keep_topic(self._files, topic.name, Kept(topic.version, topic.table, topic.pipeline.sink_id))
+
+
+def _warn_of_marks(said: Mapping[str, frozenset[int]], before: Mapping[str, int]) -> None:
+    """What was promised counts on: it may come again, and what is between was told to be complete."""
+    for name, times in said.items():
+        if (least := min(times, default=0)) < before.get(name, 0):
+            _log.warning(
+                "partition %s says that the source is complete up to %s, and had said %s: messages that come "
+                "again, or a second feed into the topic. Changes before the later one count as duplicates",
+                name,
+                least,
+                before[name],
+            )
 
 
 def _of(name: str, messages: DataFrame) -> DataFrame:

@@ -38,7 +38,7 @@ from calve.runtime.spark.pipeline import Pipeline
 from calve.runtime.spark.progress import register
 from calve.runtime.spark.said import FrontierSaid
 from calve.runtime.spark.ship import ship
-from calve.runtime.spark.topics import carried, check_named
+from calve.runtime.spark.topics import carried, check_id, check_named, check_place
 from calve.table.catalogs import open_catalog
 
 _log = logging.getLogger("calve.spark")
@@ -96,11 +96,9 @@ class FeedWriter(StreamWriter):
         self._said.take_url(pattern)
         self._check_said()
         # What can be refused before the first message: topics, the catalog, options, names that are known.
-        self._feed.ids()
+        # Also that the checkpoint is of this source: when Spark has asked that, its own log says so.
+        self._check_checkpoint(CheckpointFiles(self._frame.sparkSession, checkpoint))
         self._feed.check()
-        if not self._feed.passes_over and self._feed.topics is not None:
-            marks = () if self._feed.boundaries is None else (self._feed.boundaries.topic,)
-            check_named(CheckpointFiles(self._frame.sparkSession, checkpoint), (*self._feed.topics, *marks))
         lake = self._said.lake(_name(self._first_topic, names, pattern), session)
         catalog = open_catalog(lake.catalog)
         taken: dict[str, str] = {}
@@ -150,6 +148,15 @@ class FeedWriter(StreamWriter):
         weakref.finalize(run, catalog.close)
         register(query.id, lambda: [pipeline.reporter for pipeline in run.pipelines])
         return query
+
+    def _check_checkpoint(self, files: CheckpointFiles) -> None:
+        feed = self._feed
+        for name, number in feed.ids().items():
+            check_id(files, name, number)
+        if feed.place is not None:
+            check_place(files, feed.place)
+        if not feed.passes_over and feed.topics is not None:
+            check_named(files, (*feed.topics, *(() if feed.boundaries is None else (feed.boundaries.topic,))))
 
     @property
     def _first_topic(self) -> str:

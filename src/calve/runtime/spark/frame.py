@@ -23,7 +23,7 @@ from pyspark.sql import types as T
 from calve.config.sink import Mode, NullKeys
 from calve.config.stream import StreamConfig
 from calve.model.batch import Batch
-from calve.model.columns import ERROR, PARTITION, POSITION, RESERVED, TIME
+from calve.model.columns import CLOCK, ERROR, PARTITION, POSITION, RESERVED, TIME
 from calve.model.errors import BadRow, ConfigError
 from calve.runtime.spark.stash import Segment
 from calve.writer.changes import TIME_COLUMN
@@ -184,6 +184,7 @@ class Clockwork:
 def without_marks(frame: DataFrame, config: StreamConfig) -> DataFrame:
     """Changes without the columns that only marks and positions speak in."""
     taken = [POSITION] if POSITION not in config.sink.sequence_by else []
+    taken += [CLOCK]
     taken += [PARTITION] if config.mark_column is None else [config.mark_column, PARTITION]
     return frame.drop(*(column(name) for name in taken if name in frame.columns))
 

@@ -225,7 +225,10 @@ class Pipeline:
         with self._reporter.timed("write"):
             written = self._written(part, work)
         part.evaluated = True
-        self._reporter.wrote(written, 0 if heard is None else heard.files_late)
+        if heard is None:
+            self._reporter.wrote(written)
+        else:
+            self._reporter.wrote(written, heard.files_late, heard.held_by)
         with self._reporter.timed("keep"):
             part.manifest = self._keep(part, work, written)
 

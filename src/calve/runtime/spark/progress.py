@@ -78,6 +78,8 @@ class SinkProgress:
     generation: int = 0
     stash_segments: int = 0
     durations_ms: Mapping[str, float] = field(default_factory=dict)
+    held_by: str = ""
+    """The partition of the source that the frontier waits for, where one is behind the others."""
 
     @property
     def frontier_at(self) -> datetime | None:
@@ -110,6 +112,8 @@ class SinkProgress:
             parts.append(f"frontier {self.frontier if at is None else f'{at:%F %T}'}")
         if self.lag_ms is not None:
             parts.append(f"{self.lag_ms / 1000:.1f} s behind")
+        if self.held_by:
+            parts.append(f"held by {self.held_by}")
         parts += (f"{count:,} {word}" for count, word in self._remarkable() if count)
         return " · ".join(parts) + f" · {self.durations_ms.get('total', 0):.0f} ms"
 
@@ -204,7 +208,7 @@ class Reporter:
         finally:
             self._durations[what] = self._durations.get(what, 0.0) + self._clock.ticks_ms() - began
 
-    def wrote(self, written: Written, files_late: int = 0) -> None:
+    def wrote(self, written: Written, files_late: int = 0, held_by: str = "") -> None:
         """The rows of the micro-batch are where they belong, and nothing of it is committed yet."""
         counts = written.counts
         self._now = replace(
@@ -216,6 +220,7 @@ class Reporter:
             rows_quarantined=counts.quarantined,
             rows_stashed=written.rows_stashed,
             files_late=files_late,
+            held_by=held_by,
         )
 
     def committed(self, batches: Sequence[Ready], manifest: Manifest, waiting: Iterable[Batch]) -> None:

@@ -9,6 +9,7 @@ What comes back is a Feed, for `calve.write_stream`. Nothing is read before that
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -31,7 +32,7 @@ from calve.source.cockroachdb.datasource import register as register_cockroachdb
 from calve.source.cockroachdb.infer import infer_tables
 from calve.source.cockroachdb.listing import Offset
 from calve.source.cockroachdb.plan import ReadPlan
-from calve.source.kafka import TopicIds, check_kept
+from calve.source.kafka import TopicIds, check_kept, check_options
 from calve.source.materialize.client import Login, Subscription
 from calve.source.materialize.datasource import register as register_materialize
 from calve.source.materialize.describe import describe
@@ -73,20 +74,9 @@ class StreamReader:
             # Without it, records of transactions that were aborted are read too.
             "kafka.isolation.level": "read_committed",
         }
-        ours = {name.lower(): name for name in (*said, "failOnDataLoss")}  # Spark minds no case
+        ours = {name.lower(): name for name in said}  # Spark minds no case
         said |= {ours.get(name.lower(), name): value for name, value in (options or {}).items()}
-        if said["startingOffsets"].strip().lower() == "latest":
-            raise ConfigError(
-                "with startingOffsets=latest what the topics hold is passed over, and snapshots would claim "
-                "to be the source",
-                hint="Leave it out: topics are read from their beginning.",
-            )
-        if said.get("failOnDataLoss", "true").lower() != "true":
-            raise ConfigError(
-                "with failOnDataLoss=false records that are gone would be passed over, and snapshots would "
-                "claim to be the source",
-                hint="Leave it out. Where records expired, begin anew from a new snapshot of the source.",
-            )
+        check_options(options or {})
         frame = self._spark.readStream.format("kafka").options(**said).load()
         feed = _feed(kafka_messages(frame), envelope, names, tables, kafka_partitions, settings)
         read = said["subscribe"].split(",")
@@ -136,6 +126,7 @@ class StreamReader:
             tables=known,
             topics=names,
             files_late=_files_late,
+            place=re.sub("//[^/]*@", "//", url.rstrip("/")),
             tells=CockroachDB().tells,
             version=CockroachFiles(None).version,
             **settings_of(settings, names),
@@ -172,6 +163,7 @@ class StreamReader:
             envelope=lambda _: MaterializeRows(table),
             tables={called: table},
             topics=(called,),
+            place=name or query,
             **settings_of(settings, (called,)),
         )
 

@@ -3,6 +3,7 @@
 <checkpoint>/calve/topics/<digest of the name>-<version>.json    written once; the highest version counts
 <checkpoint>/calve/topic-ids/<digest of the name>.json           which topic of the name it was, where known
 <checkpoint>/calve/selected/<version>.json                       the topics that are named
+<checkpoint>/calve/places/<version>.json                         the source, where it is not a broker
 
 A checkpoint says how far the source was read, for these topics and into these tables: another table, or a
 topic that was passed over, would begin in the middle and claim to be the source.
@@ -23,6 +24,7 @@ from calve.runtime.spark.stash import Files
 _FOLDER = "calve/topics"
 _IDS = "calve/topic-ids"
 _SELECTED = "calve/selected"
+_PLACES = "calve/places"
 _VERSION = 1
 
 
@@ -53,11 +55,17 @@ def keep_topic(files: Files, name: str, kept: Kept) -> None:
 
 def keep_id(files: Files, name: str, number: str) -> None:
     """Remember which topic a name stands for, or refuse another one than the offsets are of."""
+    if not check_id(files, name, number):
+        said = {"version": _VERSION, "topic": name, "id": number}
+        files.write_new(f"{_IDS}/{_digest(name)}.json", json.dumps(said))
+
+
+def check_id(files: Files, name: str, number: str) -> bool:
+    """Refuse another topic of the name than the offsets are of; whether it is known which that is."""
     place = f"{_IDS}/{_digest(name)}.json"
     text = files.read(place)
     if text is None:
-        files.write_new(place, json.dumps({"version": _VERSION, "topic": name, "id": number}))
-        return
+        return False
     try:
         known = json.loads(text)["id"]
     except (KeyError, TypeError, ValueError) as error:
@@ -72,6 +80,7 @@ def keep_id(files: Files, name: str, number: str) -> None:
             hint="Nothing was written. Where the source sends everything again (a new changefeed, a new "
             "snapshot of the connector), go on with a new checkpoint (replaces_checkpoint); else restore it.",
         )
+    return True
 
 
 def _digest(name: str) -> str:
@@ -113,6 +122,22 @@ def check_selected(files: Files, topics: Sequence[str] | None) -> None:
     now = None if topics is None else sorted(topics)
     if not names or now != before:
         files.write_new(f"{_SELECTED}/{len(names):06d}.json", json.dumps(now))
+
+
+def check_place(files: Files, place: str) -> None:
+    """Refuse another source than the offsets are of: a folder of files, a relation. Before Spark asks it what
+    there is."""
+    names = sorted(files.names(_PLACES))
+    before = json.loads(files.read(f"{_PLACES}/{names[-1]}") or "null") if names else None
+    if before == place:
+        return
+    if before is not None and files.names("offsets"):
+        raise Diverged(
+            f"so far this checkpoint was of {before}, and now it is {place}: what lies between the two would "
+            "never be read",
+            hint="Name the same source, or begin with a new checkpoint.",
+        )
+    files.write_new(f"{_PLACES}/{len(names):06d}.json", json.dumps(place))
 
 
 def check_named(files: Files, topics: Sequence[str]) -> None:

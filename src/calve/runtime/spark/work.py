@@ -51,6 +51,16 @@ class Heard:
     files_late: int = 0
     """Files so far that appeared where the source had been read already."""
 
+    @property
+    def held_by(self) -> str:
+        """The partition that the frontier waits for: one that has not spoken, or the one that is behind the
+        others. Empty where none is."""
+        if silent := sorted((self.partitions or frozenset()) - self.marks.keys()):
+            return silent[0]
+        least = min(self.marks.values(), default=0)
+        behind = sorted(name for name, time in self.marks.items() if time == least)
+        return behind[0] if len(behind) < len(self.marks) else ""
+
     def new(self, before: Mapping[str, int]) -> frozenset[int]:
         """The times that partitions said beyond what they had said before: to go back says nothing."""
         return frozenset(

@@ -2,15 +2,14 @@
 
     the first files of the feed ──the first rows of each──▶ kinds of values ──▶ SourceTable, with a warning
 
-What a value tells is `config.infer`'s business. The key is known by its values: those columns that have them
-in every row, where that is one choice alone, and there are several keys to tell by. Parquet files are not
-looked at: they do not say what the key is.
+What values tell, also of the key, is `config.infer`'s business. Parquet files are not looked at: they do not
+say what the key is.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +24,12 @@ if TYPE_CHECKING:
 
 FILES_MAX = 1000
 ROWS_MAX = 1000
-KEYS_MIN = 2
 
 
 def infer_tables(plan: ReadPlan) -> dict[str, SourceTable]:
     """What the first files of a feed show of topics that the plan does not declare."""
+    from calve.config.infer import tells_key
+
     declared = {table.topic for table in plan.tables}
     rows: dict[str, list[Mapping[str, Any]]] = {}
     first: dict[str, DataFile] = {}
@@ -38,15 +38,14 @@ def infer_tables(plan: ReadPlan) -> dict[str, SourceTable]:
         if not isinstance(file, DataFile) or file.kind == ".parquet" or file.topic in declared:
             continue
         wanted = plan.topics is None or file.topic in plan.topics
-        if wanted and _keys(rows.get(file.topic, ())) < KEYS_MIN and (some := _sample(file, plan)):
+        if (
+            wanted
+            and not tells_key([row.get("key") for row in rows.get(file.topic, ())])
+            and (some := _sample(file, plan))
+        ):
             first.setdefault(file.topic, file)
             rows.setdefault(file.topic, []).extend(some)
     return {topic: _table(some, first[topic]) for topic, some in rows.items()}
-
-
-def _keys(rows: Sequence[Mapping[str, Any]]) -> int:
-    """How many keys there are to tell by."""
-    return len({json.dumps(row.get("key")) for row in rows})
 
 
 def _sample(file: DataFile, plan: ReadPlan) -> list[Mapping[str, Any]]:
@@ -65,24 +64,8 @@ def _sample(file: DataFile, plan: ReadPlan) -> list[Mapping[str, Any]]:
 
 
 def _table(rows: list[Mapping[str, Any]], file: DataFile) -> SourceTable:
-    from calve.config.infer import infer, warn_of_guesses
+    from calve.config.infer import infer, infer_key, warn_of_guesses
 
-    found = infer((row["after"] for row in rows), _key(rows))
+    found = infer((row["after"] for row in rows), infer_key([(row["after"], row.get("key")) for row in rows]))
     warn_of_guesses(found, f"topic {file.topic}, file {file.path}")
-    return found
-
-
-def _key(rows: list[Mapping[str, Any]]) -> list[str]:
-    found: list[str] = []
-    if _keys(rows) < KEYS_MIN:
-        return []
-    for at in range(len(rows[0].get("key") or ())):
-        fitting = [
-            name
-            for name in rows[0]["after"]
-            if name not in found and all(row["after"].get(name) == row["key"][at] for row in rows)
-        ]
-        if len(fitting) != 1:
-            return []
-        found += fitting
     return found

@@ -9,6 +9,8 @@ from calve.model.errors import Diverged, Overcompacted
 from calve.runtime.spark.topics import (
     Kept,
     carried,
+    check_named,
+    check_place,
     check_selected,
     check_sink,
     keep_id,
@@ -47,6 +49,27 @@ def test_what_would_begin_in_the_middle_is_refused():
     everything = MemoryFiles()
     check_selected(everything, None)
     check_selected(everything, ["orders"])
+
+
+def test_a_checkpoint_is_of_its_place_once_something_was_read():
+    files = MemoryFiles()
+    check_place(files, "s3://bucket/one")
+    check_place(files, "s3://bucket/two")  # nothing was read yet
+    check_place(files, "s3://bucket/two")
+    files.write_new("offsets/0", "v1")
+    with pytest.raises(Diverged, match="so far this checkpoint was of s3://bucket/two, and now it is s3://b"):
+        check_place(files, "s3://bucket/one")
+    check_place(files, "s3://bucket/two")
+
+
+def test_a_topic_that_spark_has_read_must_be_named():
+    files = MemoryFiles()
+    check_named(files, ["orders"])
+    for number, topics in enumerate(('{"orders":{"0":1}}', '{"orders":{"0":1},"people":{"0":2}}')):
+        files.write_new(f"offsets/{number}", f'v1\n{{"batchWatermarkMs":0}}\n{topics}\n')
+    check_named(files, ["people", "stock", "orders"])
+    with pytest.raises(Diverged, match="so far topic 'people' was read by this checkpoint"):
+        check_named(files, ["orders"])
 
 
 def test_a_file_that_was_changed_stops_the_feed():
