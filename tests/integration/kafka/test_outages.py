@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from calve import BrokerError, Overcompacted
+from calve import BrokerError
 from calve.envelope.debezium import registry
+from calve.model.errors import Overcompacted
 from calve.source import kafka as source
 from tests.support.dialects.avro import PostgresAvro, schemas
 from tests.support.dialects.cockroachdb import Cockroach, upper

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 import calve
 from calve import CatalogError, ConfigError
 from calve.runtime.coordinator import Coordinator
+from calve.runtime.spark.frame import Clockwork
 from tests.support.dialects.cockroachdb import Cockroach, upper
 from tests.support.feeds import Change, FeedFlow, Mark, Raw
 from tests.support.lake import Lake
@@ -85,6 +87,36 @@ def test_a_topic_that_has_not_spoken_yet_holds_the_others(flow, duckdb) -> None:
     it.run()
     assert frontiers(it, "orders") == frontiers(it, "customers") == [upper(14)]
     it.check(duckdb, "customers")
+
+
+def test_tables_that_get_nothing_of_their_own_are_looked_at_once_together(flow, duckdb, monkeypatch) -> None:
+    """A feed has many tables, and few change: the others cost no job of Spark's."""
+    asked: list[list[str]] = []
+    survey = Clockwork.survey
+
+    def counted(self: Clockwork, frame: Any) -> Any:
+        asked.append(frame.columns)
+        return survey(self, frame)
+
+    topics = ("orders", "customers", *(f"t{number}" for number in range(4)))
+    it = flow(tables=dict.fromkeys(topics, ORDERS), topics=topics)
+    it.put(*(replace(order(10, 1, "a"), topic=topic) for topic in topics), *resolved(20, *topics))
+    it.put(order(21, 2, "b"), order(35, 3, "waits"))
+    it.put(*resolved(30, *topics))
+    it.put(replace(order(36, 4, "c"), topic="t1"), *resolved(40, "t1"))
+    it.run()
+    monkeypatch.setattr(Clockwork, "survey", counted)
+    it.put(order(37, 5, "d"), *resolved(40, "orders"))
+    it.run()
+    assert len(asked) == 2, "its own, and one for the five others"
+    monkeypatch.undo()
+    it.put(*resolved(40, *topics))
+    it.run()
+    for topic in topics:
+        assert frontiers(it, topic)[-1] <= upper(39)
+        it.check(duckdb, topic)
+    assert frontiers(it, "orders") == [upper(19), upper(29), upper(39)]
+    assert frontiers(it, "t1") == [upper(19), upper(39)]
 
 
 def test_a_table_that_cannot_take_its_rows_stops_all_before_any_has_them(flow, duckdb) -> None:

@@ -31,7 +31,7 @@ def sample(after: dict[str, Any], key: Any, beside: bool = False) -> Sample:
     ],
 )
 def test_the_columns_of_a_key_are_those_that_have_its_values(rows, key, beside) -> None:
-    found = CockroachDB().learn([sample(*row, beside) for row in rows], None)
+    found = CockroachDB().learn([sample(after, said, beside) for after, said in rows], None)
     assert found.key == key
 
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from calve.config.columns import SourceTable
 from calve.config.infer import warn_of_guesses
@@ -31,7 +32,7 @@ from calve.envelope.read import decode, read
 from calve.model.errors import Diverged, SchemaMismatch
 from calve.runtime.spark.files import CheckpointFiles
 from calve.runtime.spark.pipeline import Part, Pipeline
-from calve.runtime.spark.process import own_marks, process
+from calve.runtime.spark.process import Arrived, own_marks, process
 from calve.runtime.spark.run import OffsetLog
 from calve.runtime.spark.samples import samples_of
 from calve.runtime.spark.states import States, keep_state, read_state
@@ -103,6 +104,8 @@ class _Topic:
     table: SourceTable
     pipeline: Pipeline
     version: int
+    changes: StructType
+    """The columns of its changes."""
 
 
 Make = Callable[[str, Envelope, SourceTable, DataFrame], Pipeline]
@@ -143,7 +146,7 @@ class FeedRun:
                     topics[name] = self._join(name, found, messages, micro_batch)
             states = self._states(messages, micro_batch)
             tables = [
-                (topic.pipeline, self._decoded(topic, messages, states))
+                self._arrived(topic, messages, states, quiet=topic.name not in samples)
                 for _, topic in sorted(topics.items())
             ]
             if tables:
@@ -167,6 +170,13 @@ class FeedRun:
             for name, table in known.items()
         }
         return {name: kernel for name, kernel in found.items() if kernel is not None}
+
+    def _arrived(self, topic: _Topic, messages: DataFrame, states: States | None, *, quiet: bool) -> Arrived:
+        """What is there for a table. To decode for one that gets nothing costs as much as a hundred rows."""
+        if not quiet or not topic.envelope.timed or self._feed.boundaries is not None:
+            return Arrived(topic.pipeline, self._decoded(topic, messages, states))
+        nothing = messages.sparkSession.createDataFrame([], topic.changes)
+        return Arrived(topic.pipeline, nothing, lambda: self._decoded(topic, messages, states))
 
     def _decoded(self, topic: _Topic, messages: DataFrame, states: States | None) -> DataFrame:
         mine = _of(topic.name, messages)
@@ -263,7 +273,8 @@ class FeedRun:
     def _topic(self, name: str, table: SourceTable, version: int, messages: DataFrame) -> _Topic:
         envelope = self._feed.envelope(name)
         changes = envelope.decode(_of(name, messages), table)
-        return _Topic(name, envelope, table, self._make(name, envelope, table, changes), version)
+        pipeline = self._make(name, envelope, table, changes)
+        return _Topic(name, envelope, table, pipeline, version, changes.schema)
 
     def _learn(self, topic: _Topic, found: Sequence[Sample], messages: DataFrame) -> None:
         """Take note of columns that a topic has since now."""
@@ -276,7 +287,8 @@ class FeedRun:
         topic.table = table
         topic.version += 1
         changes = topic.envelope.decode(_of(topic.name, messages), table)
-        topic.pipeline.change_columns(changes.schema, carried(table))
+        topic.changes = changes.schema
+        topic.pipeline.change_columns(topic.changes, carried(table))
         self._keep(topic)
 
     def _allowed(self, name: str, known: SourceTable, shown: SourceTable) -> SourceTable:

@@ -17,7 +17,7 @@ written before any is committed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -36,7 +36,7 @@ from calve.runtime.spark.batches import Desk, Timed, numbered
 from calve.runtime.spark.columns import arrow_schema
 from calve.runtime.spark.delivery import Delivery, delivery
 from calve.runtime.spark.frame import Clockwork, Survey, without_marks
-from calve.runtime.spark.process import process
+from calve.runtime.spark.process import Arrived, process
 from calve.runtime.spark.progress import Reporter, SinkListener
 from calve.runtime.spark.quarantine import (
     check_not_there,
@@ -74,6 +74,8 @@ class Part:
     delivery: Delivery | None = None
     evaluated: bool = False
     """Its rows were written by this run, so that Spark has evaluated them."""
+    for_all: Callable[[], DataFrame] | None = None
+    """The frame of what is for all tables, where nothing is this one's own and nobody looked at it."""
 
 
 class Pipeline:
@@ -122,7 +124,7 @@ class Pipeline:
 
     def __call__(self, frame: DataFrame, micro_batch: int) -> None:
         """One micro-batch, all of it or nothing."""
-        process([(self, frame)], micro_batch)
+        process([Arrived(self, frame)], micro_batch)
 
     def take(self, frame: DataFrame, micro_batch: int) -> Part | None:
         """Begin a micro-batch; `None` if it is in the table already."""
@@ -207,6 +209,12 @@ class Pipeline:
                 part.delivery = delivery(part.frame, self._delivered_before(part))
             if clockwork is not None:
                 part.survey = clockwork.survey(self._fresh(part))
+
+    def look_past(self, part: Part, seen: Survey) -> None:
+        """The same, of a micro-batch that has no row, and marks that were seen already."""
+        if part.survey is None and self._clockwork is not None:
+            part.frame = self._clockwork.with_time(part.frame)
+            part.survey = seen
 
     def _fresh(self, part: Part) -> DataFrame:
         """Without what the source has delivered before."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -24,12 +25,23 @@ from calve.runtime.spark.work import Heard
 from calve.runtime.together import commit_together
 
 if TYPE_CHECKING:
+    from calve.runtime.spark.frame import Survey
     from calve.runtime.spark.pipeline import Part, Pipeline
 
 _REWRITES_MAX = 5
 """How often batches are written again because the table changed under them, before the query fails."""
 
 Taken = list[tuple["Pipeline", "Part"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """What a micro-batch has for one table."""
+
+    pipeline: Pipeline
+    frame: DataFrame
+    for_all: Callable[[], DataFrame] | None = None
+    """Given where no message is this table's own, and `frame` is empty: those that are for all tables."""
 
 
 def own_marks(parts: Sequence[Part]) -> Heard:
@@ -43,20 +55,21 @@ def own_marks(parts: Sequence[Part]) -> Heard:
 
 
 def process(
-    tables: Sequence[tuple[Pipeline, DataFrame]],
+    tables: Sequence[Arrived],
     micro_batch: int,
     hear: Callable[[Sequence[Part]], Heard] = own_marks,
 ) -> None:
     """One micro-batch, all of it or nothing, into every table of a stream."""
     with ExitStack() as stack:
-        for pipeline, _ in tables:
-            stack.enter_context(pipeline.reporter.micro_batch(micro_batch))
+        for one in tables:
+            stack.enter_context(one.pipeline.reporter.micro_batch(micro_batch))
         taken: Taken = []
-        for pipeline, frame in tables:
-            with _naming(pipeline, tables):
-                part = pipeline.take(frame, micro_batch)
+        for one in tables:
+            with _naming(one.pipeline, tables):
+                part = one.pipeline.take(one.frame, micro_batch)
             if part is not None:
-                taken.append((pipeline, part))
+                part.for_all = one.for_all
+                taken.append((one.pipeline, part))
         try:
             _write_until_committed(taken, hear, tables)
         except BaseException:
@@ -98,14 +111,28 @@ def _write_until_committed(
             if written == _REWRITES_MAX:
                 raise _gave_up(new)
             written += 1
-            for pipeline, part in taken:
-                with _naming(pipeline, tables):
-                    pipeline.look(part)
+            _look(taken, tables)
             heard = hear([part for _, part in taken])
             for pipeline, part in new:
                 with _naming(pipeline, tables):
                     pipeline.write(part, heard)
         waiting = _published(waiting)
+
+
+def _look(taken: Taken, tables: Sequence[object]) -> None:
+    """Look at what came. Tables that got nothing of their own have the same to see, which is mostly nothing
+    but marks: it is looked at once. A feed may have many tables, of which few change."""
+    seen: Survey | None = None
+    for pipeline, part in taken:
+        with _naming(pipeline, tables):
+            if part.for_all is None or part.survey is not None:
+                pipeline.look(part)
+            elif seen is not None and not seen.rows:
+                pipeline.look_past(part, seen)
+            else:
+                part.frame, part.for_all = part.for_all(), None
+                pipeline.look(part)
+                seen = seen or part.survey
 
 
 def _published(waiting: Taken) -> Taken:
