@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from calve.cli.words import errors_in_words
+from calve.config.url import show_name
 from calve.runtime.replay.door import list_quarantine, replay_quarantine
 from calve.runtime.replay.result import Quarantined, Replayed
 
@@ -94,7 +95,7 @@ def _said(uri: str | None, warehouse: str | None, kind: str | None) -> dict[str,
 
 def _show_rows(table: str, rows: tuple[Quarantined, ...], console: Console) -> None:
     if not rows:
-        console.print(f"Nothing waits in the quarantine of {escape(table)}.", highlight=False)
+        console.print(f"Nothing waits in the quarantine of {escape(show_name(table))}.", highlight=False)
         return
     shown = Table()
     for heading in ("micro-batch", "reason", "row"):

@@ -220,6 +220,18 @@ def refuse_secrets(location: str, what: str) -> str:
     return location
 
 
+def carries_login(uri: str) -> bool:
+    """Whether a value is a URI with a password, a token or a key in it. The name of a role is none."""
+    match = _USERINFO.match(uri)
+    if match is not None:
+        scheme = (match["scheme"] or "").lower().removesuffix("://")
+        is_name = not scheme or scheme in _CONTAINER_SCHEMES or scheme.startswith(_ROLE_SCHEMES)
+        if ":" in match["userinfo"] or not is_name:
+            return True
+    pieces = re.split(r"[?&;#]", uri)[1:] if "://" in uri else ()
+    return any(is_secret_name(name) for name, equals, _ in (one.partition("=") for one in pieces) if equals)
+
+
 def is_secret_name(name: str) -> bool:
     """Whether a property of this name is likely to carry a secret."""
     return _SECRET_NAME.search(name.lower().replace("_", "-")) is not None

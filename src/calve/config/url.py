@@ -7,8 +7,9 @@
 A URL is options in one line: it is turned into them, and nothing else knows of it. Without a host the catalog
 is the one that the options describe: SQLite in the warehouse where they name none.
 
-Guarantee (P10): a URL holds no secret. A login before the host is refused, and so is a secret as it is: it is
-named, `env:NAME` or `file:/path`, and read when the URL is. Of a query an error shows names alone.
+Guarantee (P10): a URL holds no secret. A login before the host, or inside a URI that is a value, is refused,
+and so is a secret as it is: it is named, `env:NAME` or `file:/path`, and read when the URL is. Of a query an
+error shows names alone.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from calve.config.options.listing import OPTION_OF_FIELD, OPTIONS
-from calve.config.secret import is_secret_name
+from calve.config.secret import MASK, carries_login, is_secret_name
 from calve.config.units import nearest, parse_bool
 from calve.model.errors import BadName, ConfigError, UnknownOption
 
@@ -43,6 +44,9 @@ _PARAMETERS = {**_FIELDS, **_SHORT, **_NAMES}
 """What may stand in a query, and which option it is."""
 _PREFIXES = tuple(option.prefix for option in OPTIONS if option.prefix is not None)
 _ENCODED = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_HOST = re.compile(r"[\w.-]+|[^\s\]]*:[^\s\]]*")
+"""A name or an address of four numbers; or, with colons, what stood in brackets."""
 
 
 def is_sink_url(name: object) -> bool:
@@ -50,10 +54,26 @@ def is_sink_url(name: object) -> bool:
     return isinstance(name, str) and name.lower().startswith(SCHEME)
 
 
+def show_name(name: str) -> str:
+    """The name of a table as an error may show it: of a URL neither its login nor its query."""
+    scheme, mark, rest = name.partition("://")
+    if not mark:
+        return name
+    place = re.split(r"[?#]", rest, maxsplit=1)[0]
+    shown = f"{MASK}@{place.rpartition('@')[2]}" if "@" in place else place
+    return f"{scheme}{mark}{shown}" + ("" if place == rest else "?…")
+
+
 def url_options(url: str) -> dict[str, object]:
     """The options that a URL stands for."""
     if not is_sink_url(url):
         raise ConfigError(f"the URL of a sink begins with {SCHEME}", hint=_FORM)
+    if _CONTROL.search(url):
+        # urlsplit would leave it out without a word.
+        raise ConfigError(
+            f"the {SCHEME} URL has a line break, or another character that does not show",
+            hint="Write it in one line, and such a character of a value percent-encoded (%0A).",
+        )
     try:
         split = urlsplit(url)
         host, port = split.hostname, split.port
@@ -64,6 +84,8 @@ def url_options(url: str) -> dict[str, object]:
             f"the {SCHEME} URL has a login before its host, and URLs are shown in many places",
             hint="Name it instead: credential=env:NAME or token=env:NAME.",
         )
+    if (host is not None and not _HOST.fullmatch(host)) or port == 0:
+        raise ConfigError(f"the {SCHEME} URL has a host or a port that no server can have", hint=_FORM)
     if split.fragment:
         raise ConfigError(f"the {SCHEME} URL has a fragment", hint="Write a # of a value as %23.")
     *path, namespace, table = _segments(split)
@@ -119,7 +141,7 @@ def _option_of(name: str) -> str:
 
 
 def _value(option: str, value: str) -> object:
-    if not option.startswith(_PREFIXES):
+    if option not in _BY_HOST and not option.startswith(_PREFIXES):
         return value
     kind, _, place = value.partition(":")
     if kind == "env" and place:
@@ -137,10 +159,11 @@ def _value(option: str, value: str) -> object:
                 f"the parameter {option[:80]!r} names a file that cannot be read: {type(error).__name__}",
                 hint="Name a file that holds the secret alone: file:/run/secrets/lake.",
             ) from None
-    if is_secret_name(option):
+    if is_secret_name(option) or carries_login(value):
+        what = "is a secret" if is_secret_name(option) else "carries a login or a key"
         raise ConfigError(
-            f"the parameter {option[:80]!r} is a secret, and URLs are shown in many places",
-            hint="Name where it is: env:NAME or file:/path.",
+            f"the parameter {option[:80]!r} {what}, and URLs are shown in many places",
+            hint=f"Name where it is: {option[:80]}=env:NAME or {option[:80]}=file:/path.",
         )
     return value
 

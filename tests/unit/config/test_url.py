@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from calve.config.options.listing import OPTIONS
 from calve.config.sink import Mode, SinkConfig
-from calve.config.url import is_sink_url, url_options
+from calve.config.url import is_sink_url, show_name, url_options
 from calve.model.errors import BadName, CalveError, ConfigError, UnknownOption
 from calve.runtime.sink import IcebergSink
 
@@ -105,6 +105,14 @@ def test_every_option_may_stand_in_a_url_under_its_own_name(option):
         ("iceberg://h:port/a/b", ConfigError, "host and port", ""),
         ("iceberg://h:99999/a/b", ConfigError, "host and port", ""),
         ("iceberg://[::1/a/b", ConfigError, "host and port", ""),
+        ("iceberg:// h/a/b", ConfigError, "a host or a port", "host:port"),
+        ("iceberg://my host/a/b", ConfigError, "a host or a port", "host:port"),
+        ("iceberg://h%0A/a/b", ConfigError, "a host or a port", "host:port"),
+        ("iceberg://h:0/a/b", ConfigError, "a host or a port", "host:port"),
+        ("iceberg://h\n/a/b", ConfigError, "a line break", "one line"),
+        ("iceberg://h/a/\tb", ConfigError, "a line break", "one line"),
+        ("iceberg://h/a/b?warehouse=w\r", ConfigError, "a line break", "one line"),
+        ("iceberg:///a/b?catalog.uri=postgresql://me:x@h/db", ConfigError, "carries a login", "=env:NAME"),
         ("iceberg://h/a/%zz", ConfigError, "not percent-encoded", ""),
         ("iceberg://h/a/%ff", ConfigError, "not percent-encoded", ""),
         ("iceberg://h/a/b#c", ConfigError, "fragment", ""),
@@ -137,6 +145,9 @@ def test_what_is_wrong_with_a_url_is_said(url, kind, said, hint):
         f"iceberg://h/a/b?warehouse=s3://key:{CANARY}@bucket",
         f"iceberg://h/a/b#{CANARY}",
         f"iceberg://h:{CANARY}/a/b",
+        f"iceberg://{CANARY} {CANARY}/a/b",
+        f"iceberg:///a/b?catalog.uri=http://{CANARY}@h",
+        f"iceberg://h/a/b?catalog.uri=http://me:{CANARY}@h",
     ],
 )
 def test_no_secret_of_a_url_shows(url):
@@ -147,6 +158,62 @@ def test_no_secret_of_a_url_shows(url):
     except CalveError as error:
         shown = "".join(traceback.format_exception(error))
     assert CANARY not in shown
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"catalog.uri=postgresql://me:{CANARY}@h/db",
+        f"catalog.uri=postgresql://me:{quote(f'{CANARY}/@', safe='')}@h/db",
+        f"catalog.uri={quote(f'postgresql://me:{CANARY}@h/db', safe='')}",
+        f"catalog.uri=postgresql://h/db?user=me%26password={CANARY}",
+        f"catalog.uri=postgresql+psycopg://me:{CANARY}@h/db",
+        f"catalog.uri=http://{CANARY}@h",
+        f"catalog.uri=me:{CANARY}@h/db",
+        f"catalog.prop.oauth2-server-uri=https://me:{CANARY}@h/token",
+        f"storage.s3.endpoint=https://me:{CANARY}@h",
+    ],
+)
+def test_a_login_inside_a_uri_of_a_url_is_refused(said):
+    with pytest.raises(ConfigError, match="carries a login or a key") as refused:
+        url_options(f"iceberg:///a/b?warehouse=w&{said}")
+    assert CANARY not in "".join(traceback.format_exception(refused.value))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "catalog.uri=postgresql://me@h:5432/db?sslmode=require",
+        "catalog.uri=sqlite:////lake/a@b/catalog.db",
+        "catalog.uri=http://h:8181/api/catalog",
+        "storage.s3.endpoint=https://h:9000",
+        "catalog.prop.header.X-Owner=me@example.org",
+    ],
+)
+def test_a_uri_without_a_password_may_stand_in_a_url(said):
+    name, _, value = said.partition("=")
+    assert url_options(f"iceberg:///a/b?warehouse=w&{said}")[name] == value
+
+
+def test_a_uri_with_a_login_is_named_and_read(monkeypatch):
+    monkeypatch.setenv("LAKE_URI", f"postgresql://me:{CANARY}@h/db")
+    config = SinkConfig.from_url("iceberg:///a/b?warehouse=s3://w&catalog.uri=env:LAKE_URI")
+    assert config.catalog.reveal()["uri"] == f"postgresql://me:{CANARY}@h/db"
+    assert CANARY not in repr(config) + str(config.describe())
+
+
+@pytest.mark.parametrize(
+    "name,shown",
+    [
+        ("lake.sales.orders", "lake.sales.orders"),
+        ("iceberg:///a/b", "iceberg:///a/b"),
+        (f"iceberg:///a/b?token={CANARY}", "iceberg:///a/b?…"),
+        (f"iceberg:///a/b#{CANARY}", "iceberg:///a/b?…"),
+        (f"iceberg://me:{CANARY}/@h:8181/a/b?x=y", "iceberg://***@h:8181/a/b?…"),
+    ],
+)
+def test_a_url_is_shown_without_its_login_and_its_query(name, shown):
+    assert show_name(name) == shown
 
 
 def test_a_secret_is_named_and_read(monkeypatch, tmp_path):

@@ -23,7 +23,7 @@ from calve.config.columns import SourceTable
 from calve.config.names import check_table
 from calve.config.sink import Mode
 from calve.config.stream import FrontierKind, StreamConfig
-from calve.config.url import is_sink_url
+from calve.config.url import is_sink_url, show_name
 from calve.envelope.base import Envelope
 from calve.model.columns import MARK, OP, ORDER, PARTITION, POSITION, TIME
 from calve.model.errors import BadKey, ConfigError
@@ -82,8 +82,8 @@ class FeedWriter(StreamWriter):
         pattern does not fit. `new_tables`: topics that come later get tables."""
         if _TABLE not in pattern and _TOPIC not in pattern:
             raise ConfigError(
-                f"the pattern {pattern!r} would put all topics into one table",
-                hint=f"Write {pattern.rstrip('.')}.{_TABLE} for a table named like the last part of a topic.",
+                f"the pattern {show_name(pattern)!r} would put all topics into one table",
+                hint=f"Write {_with_table(pattern)} for a table named like the last part of a topic.",
             )
         return self._to(dict(names or {}), pattern, joins=new_tables)
 
@@ -216,6 +216,11 @@ class FeedWriter(StreamWriter):
         incoming = arrow_schema(changes.schema)
         config = said.config(lake, self._checkpoint(session), incoming)
         return config.model_copy(update={"carried": carried(table)})
+
+
+def _with_table(pattern: str) -> str:
+    """The form of a pattern that lacks it."""
+    return f"iceberg://…/namespace/{_TABLE}?…" if "://" in pattern else f"{pattern.rstrip('.')}.{_TABLE}"
 
 
 def _name(topic: str, names: Mapping[str, str], pattern: str) -> str:

@@ -29,7 +29,7 @@ from calve.config.catalog import CatalogConfig
 from calve.config.options.read import read_options
 from calve.config.sink import SinkConfig
 from calve.config.units import nearest
-from calve.config.url import is_sink_url, url_options
+from calve.config.url import is_sink_url, show_name, url_options
 from calve.model.errors import BadName, ConfigError
 from calve.runtime.spark.translate import Description, from_spark
 
@@ -88,6 +88,10 @@ def parse_name(name: object) -> tuple[str, ...]:
     """The parts of `lake.sales.orders`; a part in backticks is taken literally."""
     if not isinstance(name, str):
         raise BadName(f"the table's name is a {type(name).__name__}", hint=_NAME_HINT)
+    if "://" in name:
+        raise BadName(
+            f"the table's name {show_name(name)!r} is a URL of another kind than iceberg://", hint=_NAME_HINT
+        )
     parts: list[str] = []
     position = 0
     while True:

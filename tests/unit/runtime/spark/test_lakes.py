@@ -261,6 +261,12 @@ def test_what_was_said_wrongly_is_refused_with_its_place():
 # ---------------------------------------------------------------- URLs
 
 
+def test_a_url_of_another_kind_is_refused_without_its_login_and_its_query():
+    with pytest.raises(BadName, match="another kind than iceberg://") as refused:
+        find_lake(f"icebrg://me:{CANARY}@h/s/o?catalog.uri=postgresql://me:{CANARY}@h/db", {}, {})
+    assert CANARY not in str(refused.value)
+
+
 def test_a_url_says_where_its_catalog_is_whatever_is_configured(folder):
     yaml(folder, "catalog:\n  lake:\n    uri: http://other:8181\n")
     lake = find_lake("iceberg://localhost:8181/sales.emea/orders?warehouse=w&mode=upsert&key=id", {}, JDBC)
