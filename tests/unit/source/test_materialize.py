@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import socket
 import traceback
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pyarrow as pa
 import pytest
 
 from calve.model.errors import BadColumns, ConfigError, Overcompacted, StoreError
-from calve.source.materialize.client import Login, Subscription
+from calve.source.materialize.client import Login, Subscription, heard
 from calve.source.materialize.describe import describe
 from calve.source.materialize.rows import Shape
-from tests.support.servers.materialize import PASSWORD, MaterializeServer, Relation, materialize_server
+from tests.support.servers.materialize import PASSWORD, USER, MaterializeServer, Relation, materialize_server
 
 ORDERS = Subscription.of("public.orders", None)
 COLUMNS = [("id", 20, -1), ("note", 25, -1)]
@@ -90,6 +91,71 @@ def test_a_server_that_cannot_be_asked_is_an_error_without_the_password(server, 
         ORDERS.now(login)
     assert said in caught.value.message
     assert PASSWORD not in "".join(traceback.format_exception(caught.value)) + repr(login)
+
+
+def test_a_server_that_stops_answering_is_an_error_that_names_it_without_its_login(server, caplog):
+    """Nothing is closed: the time before 30 never comes."""
+    login = Login(f"{server.uri}?silence_seconds_max=1")
+    with pytest.raises(StoreError) as caught:
+        list(ORDERS.between(login, 20, 30))
+    assert f"127.0.0.1:{server.port}: the server has said nothing for 1 s" in caught.value.message
+    assert "Nothing was lost" in caught.value.hint
+    shown = "".join(traceback.format_exception(caught.value))
+    assert not any(secret in shown for secret in (USER, PASSWORD))
+    assert not caplog.records, "it was not asked to roll back"
+    server.relation.put(30)  # so that the server's side ends
+
+
+def test_silence_is_counted_from_the_last_word():
+    now = 0.0
+
+    def waits() -> Generator[str, int, str]:
+        for _ in range(10):
+            yield "read"
+        return "rows"
+
+    watched = heard(waits(), 60, lambda: TimeoutError("silent"), lambda: now)
+    assert next(watched) == "read"
+    for seconds, ready in ((59, 0), (0, 1), (59, 0), (0, 1), (59, 0)):
+        now += seconds
+        assert watched.send(ready) == "read"
+    now += 1
+    with pytest.raises(TimeoutError):
+        watched.send(0)
+
+
+def test_what_was_waited_for_comes_through():
+    def waits() -> Generator[str, int, str]:
+        assert (yield "read") == 1
+        return "rows"
+
+    watched = heard(waits(), 60, TimeoutError)
+    next(watched)
+    with pytest.raises(StopIteration) as ended:
+        watched.send(1)
+    assert ended.value.value == "rows"
+
+
+@pytest.mark.parametrize("more,idle", [("", 30), ("?keepalives_idle=7", 7)])
+def test_a_machine_that_is_gone_is_noticed_by_keepalives(server, more, idle):
+    with Login(f"{server.uri}{more}").session() as cursor:
+        with socket.socket(fileno=socket.dup(cursor.connection.fileno())) as copy:
+            assert copy.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            assert copy.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == idle
+
+
+@pytest.mark.parametrize("more", ["?silence_seconds_max=7", "?silence_seconds_max=7&sslmode=prefer"])
+def test_silence_is_ours_and_the_rest_of_the_uri_is_the_drivers(server, more):
+    assert ORDERS.now(Login(server.uri + more)) == 19
+    assert ORDERS.now(Login(f"{server.uri}?sslmode=prefer&silence_seconds_max=7")) == 19
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "1.5", "", "long"])
+def test_a_silence_that_is_no_number_of_seconds_is_refused(value):
+    with pytest.raises(ConfigError, match="silence_seconds_max"):
+        ORDERS.now(
+            Login(f"postgresql://reader:{PASSWORD}@127.0.0.1:1/materialize?silence_seconds_max={value}")
+        )
 
 
 def test_a_relation_that_is_not_there_is_said_in_the_servers_words(server):

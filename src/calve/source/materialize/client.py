@@ -8,12 +8,18 @@ The first message of a subscription is the progress at its AS OF, and without on
 which its inputs can be read: so the time is asked for by a subscription that is dropped after its first
 message, and no row is sent.
 
+A subscription tells its progress about every second, so a server that is silent for long does not answer any
+more, whether its machine does (a process that hangs, a proxy that forgot) or not (keepalives): the statement
+ends with an error then, in place of standing still for ever.
+
 No error shows a password (P10).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+import time
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +28,13 @@ from calve.model.errors import ConfigError, Overcompacted, StoreError
 
 FETCH_ROWS = 10_000
 """Rows that are asked for at a time: what a task holds of them (P9)."""
+
+SILENCE_SECONDS_MAX = 300
+"""How long a server may say nothing, unless the URI tells otherwise. Longer than its pulse by far: before the
+first rows of a query come, Materialize may read for minutes."""
+_SILENCE = re.compile(r"(?<=[?&])silence_seconds_max=([^&]*)(?:&|$)")
+_ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
+"""A machine that is gone is noticed in a minute (libpq's names); the URI may tell otherwise."""
 
 Texts = list[tuple[str | None, ...]]
 _RETAIN = "ALTER MATERIALIZED VIEW … SET (RETAIN HISTORY FOR '1hr') keeps what a restart needs."
@@ -38,21 +51,38 @@ class Login:
     def session(self) -> Iterator[Any]:
         """A cursor whose values are all texts."""
         psycopg, adapters = _psycopg()
+        silence, uri = self._silence()
+        place = ""
         try:
+            said = _ALIVE | psycopg.conninfo.conninfo_to_dict(uri)
+            named = [str(said[name]) for name in ("host", "port") if said.get(name)]
+            place = f" at {':'.join(named)}" if named else ""
             more = {} if self.password is None else {"password": self.password}
             # FETCH is sent often, and each time it means something else: nothing to prepare.
-            made = psycopg.connect(
-                self.uri, autocommit=True, prepare_threshold=None, context=adapters, **more
+            made = _watched(psycopg, silence).connect(
+                autocommit=True, prepare_threshold=None, context=adapters, **said | more
             )
             with made as connection:
                 with connection.cursor() as cursor:
                     yield cursor
         except psycopg.Error as error:
             raise StoreError(
-                f"Materialize: {self.redact(str(error).strip() or type(error).__name__)}",
+                f"Materialize{place}: {self.redact(str(error).strip() or type(error).__name__)}",
                 hint="Look at host, port, user and database, and at what the server says. Nothing was lost: "
                 "the next start goes on.",
             ) from None
+
+    def _silence(self) -> tuple[int, str]:
+        """How long the server may say nothing, and the URI without what is ours."""
+        found = _SILENCE.search(self.uri)
+        if found is None:
+            return SILENCE_SECONDS_MAX, self.uri
+        if not re.fullmatch("[1-9][0-9]{0,8}", found[1]):
+            raise ConfigError(
+                "silence_seconds_max in the URI of Materialize is no number of seconds",
+                hint=f"Write a whole number from 1 on, or leave it out: it is {SILENCE_SECONDS_MAX} then.",
+            )
+        return int(found[1]), (self.uri[: found.start()] + self.uri[found.end() :]).rstrip("?&")
 
     def redact(self, text: str) -> str:
         """A text without the password."""
@@ -134,6 +164,45 @@ class Subscription:
                 yield rows
                 rows = cursor.execute(f"FETCH {FETCH_ROWS} calve").fetchall()
             cursor.execute("ROLLBACK")
+
+
+def heard(
+    waits: Generator[Any, Any, Any],
+    seconds: int,
+    silent: Callable[[], Exception],
+    clock: Callable[[], float] = time.monotonic,
+) -> Generator[Any, Any, Any]:
+    """The same waits, which fail when nothing could be read or written for so many seconds. Whoever runs
+    them tells several times a second what the connection is ready for, and nothing if it is for nothing."""
+    last = clock()
+    try:
+        wanted = next(waits)
+        while True:
+            ready = yield wanted
+            if ready:
+                last = clock()
+            elif clock() - last >= seconds:
+                raise silent()
+            wanted = waits.send(ready)
+    except StopIteration as end:
+        return end.value
+
+
+def _watched(psycopg: Any, seconds: int) -> Any:
+    """A kind of connection on which no statement waits for ever."""
+
+    class Watched(psycopg.Connection):  # type: ignore[misc]
+        def wait(self, waits: Any, *how: Any, **more: Any) -> Any:
+            return super().wait(heard(waits, seconds, self.silent), *how, **more)
+
+        def silent(self) -> Exception:
+            self.close()  # otherwise it would be asked to roll back
+            error: Exception = psycopg.OperationalError(
+                f"the server has said nothing for {seconds} s (silence_seconds_max)"
+            )
+            return error
+
+    return Watched
 
 
 def _quoted(name: str) -> str:

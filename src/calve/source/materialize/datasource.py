@@ -15,7 +15,7 @@ too.
 | `object`, or `query` | what is subscribed to: a relation, or a query |
 | `columns` | JSON: `[["id", "long"], ["note", "string"]]`, in the order of the relation |
 | `topic` | what the rows are called in a feed; the object's name otherwise |
-| `uri` | postgresql://user@host:6875/materialize, without a password |
+| `uri` | postgresql://user@host:6875/materialize, without a password; `?silence_seconds_max=300` |
 | `password_env` | the variable that has the password |
 """
 
