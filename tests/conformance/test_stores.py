@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from calve import CalveError, IcebergSink, SinkConfig
-from calve.model.errors import AccessDenied, StoreError
+from calve.model.errors import AccessDenied, FileMissing, StoreError
 from calve.store.base import Store, abandon
 from calve.store.objects import PART_BYTES
 from calve.table.catalogs import open_catalog
@@ -90,7 +90,7 @@ def test_a_file_that_was_deleted_is_gone(place: Place) -> None:
 def test_a_file_that_is_missing_is_told_with_its_place(place: Place, act: str) -> None:
     location = place.at("missing.parquet")
     assert not place.store.exists(location)
-    with pytest.raises(StoreError, match=r"missing\.parquet") as caught:
+    with pytest.raises(FileMissing, match=r"missing\.parquet") as caught:
         getattr(place.store, act)(location)
     assert caught.value.hint
 

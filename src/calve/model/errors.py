@@ -31,6 +31,7 @@ CalveError
 ├── CommitConflict         certainly not committed, after all attempts
 ├── CommitUnknown          may have been committed: commit the same epoch again to find out
 └── StoreError             a file could not be written or read
+    └── FileMissing        … because it is gone
 """
 
 from __future__ import annotations
@@ -183,3 +184,7 @@ class CommitUnknown(CalveError):
 
 class StoreError(CalveError):
     """A file could not be written or read."""
+
+
+class FileMissing(StoreError):
+    """A file that is named somewhere is not there: it was deleted or moved."""

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from calve.model.errors import StoreError
+from calve.model.errors import FileMissing, StoreError
 
 
 class LocalStore:
@@ -120,6 +120,12 @@ def _sync_folder(folder: Path) -> None:
 def _failed(act: str, location: str, error: OSError) -> StoreError:
     # Arrow's errors carry the number, and a text that names the file once more.
     reason = os.strerror(error.errno) if error.errno else str(error)
+    if isinstance(error, FileNotFoundError) and act in ("read", "look at", "delete"):
+        return FileMissing(
+            f"cannot {act} {location}: {reason}",
+            hint="It was deleted or moved by somebody else. Nothing of this batch was committed: put it "
+            "back, then start again, and look for what deletes files there.",
+        )
     return StoreError(
         f"cannot {act} {location}: {reason}",
         hint="Nothing of this batch was committed. Make room or mend the folder's rights, then start again.",

@@ -22,7 +22,7 @@ import obstore
 import pyarrow as pa
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 
-from calve.model.errors import AccessDenied, CalveError, StoreError
+from calve.model.errors import AccessDenied, CalveError, FileMissing, StoreError
 from calve.store.access import Access
 from calve.store.base import Upload
 
@@ -141,7 +141,8 @@ class ObjectStore:
                 "write there. Nothing of this batch was committed; its files are kept.",
             ) from None
         except FileNotFoundError:
-            raise StoreError(
+            kind = FileMissing if act in ("read", "look at") else StoreError
+            raise kind(
                 f"cannot {act} {location}: there is no such object, or no such bucket",
                 hint="Is the name of the bucket right? A file that a table names and that is gone was "
                 "removed by somebody else.",

@@ -42,7 +42,7 @@ from pyiceberg.typedef import Identifier
 from requests import RequestException
 from sqlalchemy.exc import SQLAlchemyError
 
-from calve.model.errors import AccessDenied, CatalogError, StoreError, TableError, TableMissing
+from calve.model.errors import AccessDenied, CatalogError, FileMissing, StoreError, TableError, TableMissing
 from calve.protocol.retry import Answer
 from calve.table.base import Base
 from calve.table.build import Attempt
@@ -161,6 +161,12 @@ def load(catalog: Catalog, identifier: tuple[str, ...]) -> Table:
             return catalog.load_table(identifier)
         except _NO_METADATA as error:
             raise _unreadable(identifier, error) from error
+        except FileMissing as error:
+            raise FileMissing(
+                f"{'.'.join(identifier)}: {error.message}",
+                hint="The table's metadata file was deleted or moved. Restore it, or register the table anew "
+                "with the last metadata.json beside it. Nothing was changed.",
+            ) from error
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from calve.model.errors import StoreError
+from calve.model.errors import FileMissing, StoreError
 from calve.store import LocalStore, local_path, store_for
 
 
@@ -70,12 +70,14 @@ def test_every_act_that_fails_says_which_file_and_why(tmp_path: Path) -> None:
     store = LocalStore()
     missing = f"{tmp_path}/missing"
     for act, word in ((store.open, "read"), (store.size, "look at"), (store.delete, "delete")):
-        with pytest.raises(StoreError, match=f"cannot {word} {missing}: No such file"):
+        with pytest.raises(FileMissing, match=f"cannot {word} {missing}: No such file") as gone:
             act(missing)
+        assert gone.value.hint.startswith("It was deleted or moved")
     assert not store.exists(missing)
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="cannot create"):
+    with pytest.raises(StoreError, match="cannot create") as refused:
         store.create(f"{tmp_path}/file/below")
+    assert "Make room" in refused.value.hint
 
 
 _FILL = """

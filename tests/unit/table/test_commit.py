@@ -26,7 +26,7 @@ from requests.exceptions import JSONDecodeError, ReadTimeout
 from sqlalchemy.exc import OperationalError
 
 from calve import AccessDenied, CatalogError, IcebergSink, TableError, TableMissing
-from calve.model.errors import StoreError
+from calve.model.errors import FileMissing, StoreError
 from calve.protocol.retry import Answer
 from calve.runtime.health import Health
 from calve.table.base import Base, last_sequence, read_base
@@ -224,6 +224,21 @@ def test_a_metadata_file_that_is_none_is_named_with_what_to_do(warehouse: Wareho
             sink.commit_epoch(1)
         assert sink.health_check().health is Health.UNHEALTHY
     file.write_bytes(good)
+    with warehouse.upsert() as sink:
+        assert sink.frontier() == 1, "nothing was changed"
+
+
+def test_a_metadata_file_that_is_gone_is_named_with_what_to_do(warehouse: Warehouse) -> None:
+    with warehouse.upsert() as sink:
+        commit(sink, 0, ROWS)
+    location = warehouse.load().metadata_location
+    file = Path(location.removeprefix("file://"))
+    away = file.rename(file.with_suffix(".away"))
+    with pytest.raises(FileMissing) as caught:
+        warehouse.upsert().open()
+    assert caught.value.message.startswith(f"ns.t: cannot read {location}: No such file")
+    assert "was deleted or moved. Restore it" in caught.value.hint
+    away.rename(file)
     with warehouse.upsert() as sink:
         assert sink.frontier() == 1, "nothing was changed"
 

@@ -134,7 +134,7 @@ class SinkListener:
         """After each micro-batch."""
 
     def on_stopped(self, table: str, error: str) -> None:
-        """When a micro-batch failed, and the query with it."""
+        """When a micro-batch failed, and the query with it. Not when somebody stopped the query."""
 
 
 class TerminalLine(SinkListener):
@@ -195,7 +195,10 @@ class Reporter:
             with self.timed("total"):
                 yield
         except Exception as error:
-            self._tell_stop(_words(error))
+            from calve.runtime.spark.stops import is_stop  # needs Spark, as what failed did
+
+            if not is_stop(error):
+                self._tell_stop(_words(error))
             raise
         self._tell()
 

@@ -35,11 +35,16 @@ def quiet(process: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int
         try:
             process(frame, micro_batch)
         except BaseException as error:
-            if any(_is_interrupted(one) for one in _chain(error)):
+            if is_stop(error):
                 raise Stopped from None
             raise
 
     return called
+
+
+def is_stop(error: BaseException) -> bool:
+    """Whether an error is nothing but a query that was stopped."""
+    return any(_is_interrupted(one) for one in _chain(error))
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

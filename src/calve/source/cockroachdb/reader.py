@@ -18,7 +18,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from calve.model.errors import BadMessage, BadTime, StoreError
+from calve.model.errors import BadMessage, BadTime, FileMissing, StoreError
 from calve.model.time import format_hlc, parse_hlc
 from calve.source.cockroachdb.blocks import blocks
 from calve.source.cockroachdb.lines import LineReader, Rows
@@ -29,6 +29,10 @@ from calve.store import store_for
 
 _PACKED = {".ndjson.gz": "gzip", ".ndjson.zst": "zstd"}
 _RESOLVED_BYTES_MAX = 64 * 1024
+_PUT_BACK = (
+    "Put it back as the changefeed wrote it, and start again; where it is lost, create the changefeed anew "
+    "from the last RESOLVED file before it (WITH cursor)."
+)
 
 
 def read_file(path: str, plan: ReadPlan) -> Iterator[pa.RecordBatch]:
@@ -57,9 +61,7 @@ def _rows(file: DataFile, plan: ReadPlan) -> Iterator[Rows]:
     except (OSError, pa.ArrowException) as error:
         raise StoreError(
             f"the file {plan.location(file.path)} cannot be read to its end: {error}",
-            hint="It is cut off or damaged, so that nothing of its micro-batch was taken. Put it back as "
-            "the changefeed wrote it, and start again; where it is lost, create the changefeed anew from the "
-            "last RESOLVED file before it (WITH cursor).",
+            hint=f"It is cut off or damaged, so that nothing of its micro-batch was taken. {_PUT_BACK}",
         ) from error
 
 
@@ -67,16 +69,26 @@ def _rows(file: DataFile, plan: ReadPlan) -> Iterator[Rows]:
 def opened(file: DataFile, plan: ReadPlan) -> Iterator[pa.NativeFile]:
     """A file's content, unpacked as it is read."""
     location = plan.location(file.path)
-    with store_for(location, plan.access).open(location) as stream:
+    with _open(location, plan) as stream:
         packing = _PACKED.get(file.kind)
         yield stream if packing is None else pa.CompressedInputStream(stream, packing)
+
+
+def _open(location: str, plan: ReadPlan) -> pa.NativeFile:
+    try:
+        return store_for(location, plan.access).open(location)
+    except FileMissing as error:
+        raise FileMissing(
+            error.message,
+            hint="It was listed and was deleted since, before its micro-batch was committed: files must stay "
+            f"until then, whatever cleans the bucket. {_PUT_BACK}",
+        ) from error
 
 
 def _mark(file: ResolvedFile, plan: ReadPlan) -> pa.RecordBatch:
     """A resolved timestamp includes its own moment; a mark does not."""
     location = plan.location(file.path)
-    store = store_for(location, plan.access)
-    with store.open(location) as stream:
+    with _open(location, plan) as stream:
         content = stream.read(_RESOLVED_BYTES_MAX)
     if not content.startswith(b"PAR1"):  # in Parquet it is a decimal of a width that nobody reads
         _check_resolved(file, content, location)

@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from calve.config.sink import SinkConfig
+from calve.config.stream import StreamConfig
+from calve.runtime.clock import SystemClock
+from calve.runtime.spark.progress import Reporter, SinkListener
 from calve.runtime.spark.stops import quiet
 
 pytestmark = pytest.mark.spark
@@ -27,6 +31,34 @@ def test_spark_knows_a_stop_for_a_stop(spark: Any, tmp_path: Path) -> None:
     query.stop()
     assert query.status["message"] == "Stopped"
     assert query.exception() is None
+
+
+def test_a_stop_is_told_of_no_table_as_an_error(spark: Any, tmp_path: Path, caplog: Any) -> None:
+    class Listener(SinkListener):
+        def on_stopped(self, table: str, error: str) -> None:
+            told.append((table, error))
+
+    told: list[tuple[str, str]] = []
+    at_work, ended = Event(), Event()
+    config = StreamConfig(sink=SinkConfig(namespace="sales", table="orders"), checkpoint="/c")
+    reporters = [Reporter(config, [Listener()], SystemClock()) for _ in range(2)]
+
+    def sleeps(frame: Any, number: int) -> None:
+        try:
+            with reporters[0].micro_batch(number), reporters[1].micro_batch(number):
+                at_work.set()
+                frame.selectExpr("java_method('java.lang.Thread', 'sleep', 60000L)").collect()
+        finally:
+            ended.set()
+
+    frame = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+    writer = frame.writeStream.foreachBatch(quiet(sleeps))
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    assert at_work.wait(60)
+    query.stop()
+    assert ended.wait(60)
+    assert not told
+    assert not [record for record in caplog.records if record.name == "calve.progress"]
 
 
 def test_what_fails_fails_in_its_own_words(spark: Any) -> None:

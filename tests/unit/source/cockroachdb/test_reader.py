@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from calve.decode.tables import make_tables
-from calve.model.errors import BadKey, BadMessage, BadRow, ConfigError, StoreError
+from calve.model.errors import BadKey, BadMessage, BadRow, ConfigError, FileMissing, StoreError
 from calve.source.cockroachdb import blocks
 from calve.source.cockroachdb import lines as room
 from calve.source.cockroachdb.plan import ReadPlan
@@ -204,9 +204,12 @@ def test_a_file_without_a_row_is_refused(tmp_path, end):
         rows_of(FILE + end, plan(tmp_path))
 
 
-def test_a_file_that_is_gone_says_so(tmp_path):
-    with pytest.raises(StoreError, match="cannot read"):
-        rows_of(FILE, plan(tmp_path))
+@pytest.mark.parametrize("path", [FILE, f"2026-11-16/{TS}.RESOLVED"])
+def test_a_file_that_is_gone_says_so_and_what_to_do(tmp_path, path):
+    with pytest.raises(FileMissing, match=f"cannot read .*{path}") as caught:
+        rows_of(path, plan(tmp_path))
+    assert caught.value.hint.startswith("It was listed and was deleted since")
+    assert "WITH cursor" in caught.value.hint
 
 
 def test_a_line_that_is_cut_off_is_not_made_whole_by_the_next(tmp_path):
