@@ -257,8 +257,10 @@ def test_two_topics_of_one_table_are_refused_before_anything_is_read(spark, flow
         f"`{it.lake.name}`.{NAMESPACE}.`{it.prefix}_orders`",
     ):
         it.to_tables = {"names": {"b.orders": other}}
-        with pytest.raises(ConfigError, match="would both be written to"):
+        with pytest.raises(ConfigError, match=rf"both be written to {NAMESPACE}\.{it.prefix}_orders"):
             it.start()
+    it.to_tables = {"names": {"b.orders": f"{it.lake.name}.other.{it.prefix}_orders"}}
+    it.run()
 
 
 def test_rows_of_a_snapshot_of_another_server_are_not_taken_for_what_was_read(flow, duckdb) -> None:

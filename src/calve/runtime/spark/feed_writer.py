@@ -101,15 +101,16 @@ class FeedWriter(StreamWriter):
         self._feed.check()
         lake = self._said.lake(_name(self._first_topic, names, pattern), session)
         catalog = open_catalog(lake.catalog)
-        taken: dict[str, str] = {}
+        taken: dict[tuple[str, ...], str] = {}
 
         def take(topic: str) -> None:
             """A table is of one topic, however its name is written."""
-            table = self._said.lake(_name(topic, names, pattern), session).table
+            lake = self._said.lake(_name(topic, names, pattern), session)
+            table = (*lake.namespace, lake.table)
             other = taken.setdefault(table, topic)
             if other != topic:
                 raise ConfigError(
-                    f"the topics {other!r} and {topic!r} would both be written to {table}",
+                    f"the topics {other!r} and {topic!r} would both be written to {'.'.join(table)}",
                     hint=f"Use {_TOPIC} in the pattern, or name their tables: "
                     f"names={{{topic!r}: 'lake.sales.other'}}.",
                 )

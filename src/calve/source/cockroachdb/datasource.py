@@ -36,6 +36,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
+from calve.decode.reuse import settle
 from calve.decode.tables import TopicPlan, make_tables
 from calve.model.errors import ConfigError, UnknownOption
 from calve.source.cockroachdb.listing import FILES_MAX, Offset, files_between, next_offset, start_after
@@ -133,9 +134,11 @@ class _Reader:
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """In an executor."""
+        pa.set_cpu_count(1)  # the engine runs a task a core
         if isinstance(partition, Files):
             for path in partition.paths:
                 yield from read_file(path, self.plan)
+        settle()
 
     def _list(self, after: str) -> Iterator[str]:
         return list_after(self.plan.url, after, self.plan.access)
