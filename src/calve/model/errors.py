@@ -5,6 +5,7 @@ CalveError
 │   ├── UnknownOption      … with the nearest right one
 │   ├── BadName            a namespace, table or sink name that is refused
 │   ├── BadPartition       a partition transform or sort order that does not fit
+│   ├── BadStatement       SQL that cannot be read, with its place
 │   ├── BadColumns         columns of a source that cannot be read: a type, a list, a CREATE TABLE
 │   └── BadKey             a key that cannot identify rows
 ├── BadTime, BadBatch, BadMessage      a value that is not one
@@ -72,6 +73,10 @@ class BadName(ConfigError):
 
 class BadPartition(ConfigError):
     """A partition transform or sort order that cannot be parsed or does not fit its column."""
+
+
+class BadStatement(ConfigError):
+    """A statement of SQL that cannot be read."""
 
 
 class BadColumns(ConfigError):
