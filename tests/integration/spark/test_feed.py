@@ -14,6 +14,7 @@ import calve
 from calve import CatalogError, ConfigError
 from calve.runtime.coordinator import Coordinator
 from calve.runtime.spark.frame import Clockwork
+from calve.runtime.spark.pipeline import Part, Pipeline
 from tests.support.dialects.cockroachdb import Cockroach, upper
 from tests.support.feeds import Change, FeedFlow, Mark, Raw
 from tests.support.lake import Lake
@@ -167,6 +168,32 @@ def test_a_run_that_ends_between_two_tables_is_repaired_by_the_next(flow, duckdb
         it.check(duckdb, topic)
     assert frontiers(it, behind)[0] == upper(19), "from its manifest, as it was written"
     assert frontiers(it, ahead)[0] == upper(19), "and not a second time"
+
+
+def test_a_run_that_ends_when_one_table_is_written_leaves_no_time_that_one_table_shows_alone(
+    flow, duckdb, monkeypatch
+) -> None:
+    """The next run catches up by one batch, but not where another table has several already."""
+    it = flow()
+    it.put(order(10, 1, "a"), customer(11, 7, "c"), *resolved(20))
+    it.put(order(21, 2, "b"), customer(22, 8, "d"), *resolved(30), order(31, 3, "e"), *resolved(40))
+    write, last = Pipeline.write, f"ns.{it.name('orders')}"
+
+    def refusing(self: Pipeline, part: Part, heard: Any) -> None:
+        if part.number == 1 and self.table == last:
+            raise CatalogError("the machine is gone", hint="Start again.")
+        write(self, part, heard)
+
+    monkeypatch.setattr(Pipeline, "write", refusing)
+    assert "the machine is gone" in it.refused()
+    monkeypatch.undo()
+    it.run()
+    it.put(order(41, 4, "f"), *resolved(50), customer(51, 9, "g"), *resolved(60))
+    it.run()
+    assert frontiers(it, "orders") == [upper(19), upper(29), upper(39), upper(59)]
+    assert frontiers(it, "customers") == [upper(19), upper(29), upper(59)]
+    for topic in BOTH:
+        it.check(duckdb, topic)
 
 
 def test_a_topic_that_comes_later_gets_a_table_if_that_is_allowed(flow, duckdb, caplog) -> None:

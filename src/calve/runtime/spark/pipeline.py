@@ -142,7 +142,7 @@ class Pipeline:
             check_not_there(self._config.sink, self._catalog, where)
         part = Part(run, frame, micro_batch, log, before, resumed=first)
         if known is not None and _can_publish(run, known):
-            part.manifest = known
+            part.manifest, part.resumed = known, known.resumed
         return part
 
     def let_go(self, part: Part, *, through: bool) -> None:
@@ -300,6 +300,7 @@ class Pipeline:
             if run.quarantine is not None and written.quarantined
             else None,
             delivered=work.delivered or ({} if before is None else before.delivered),
+            resumed=part.resumed,
             **known_then(run.quarantine, work, written, before),
         )
         run.stash.save(manifest)

@@ -70,6 +70,7 @@ def process(
             if part is not None:
                 part.for_all = one.for_all
                 taken.append((one.pipeline, part))
+        _agree(taken)
         try:
             _write_until_committed(taken, hear, tables)
         except BaseException:
@@ -78,6 +79,15 @@ def process(
             raise
         for pipeline, part in taken:
             pipeline.let_go(part, through=True)
+
+
+def _agree(taken: Taken) -> None:
+    """Where a run ended when some of the tables were written, the others get the batches that those have.
+    This run would make one of them, to catch up: then one table shows a time that another does not."""
+    written = [part.resumed for _, part in taken if part.manifest is not None]
+    for _, part in taken:
+        if written and part.manifest is None:
+            part.resumed = written[0]
 
 
 @contextmanager

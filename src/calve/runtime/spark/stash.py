@@ -101,6 +101,8 @@ class Manifest:
     """The quarantine's frontier once they are committed. What it has beyond, the checkpoint does not know."""
     ahead: tuple[Place, ...] = ()
     """Rows beyond what the checkpoint knew that have not come again yet."""
+    resumed: bool = False
+    """A stop lay before it, and one batch caught up with all that had been closed since."""
 
     @property
     def name(self) -> str:
