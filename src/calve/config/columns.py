@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from calve.config.types import canonical
+from calve.config.units import nearest
 from calve.model.columns import RESERVED
 from calve.model.errors import BadKey, BadName
 
@@ -56,9 +57,10 @@ class SourceTable:
         self._check_case(names)
         for name in self.key:
             if name not in names:
+                near = nearest(name, names)
                 raise BadKey(
                     f"the key names {name!r}, which is not among the columns: {', '.join(names)}",
-                    hint="Name columns of the table.",
+                    hint=f"Did you mean {near}?" if near else "Name columns of the table.",
                 )
 
     @staticmethod

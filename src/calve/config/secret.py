@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote, quote_plus, unquote
+from weakref import WeakValueDictionary
 
 from calve.model.errors import ConfigError
 
@@ -51,7 +52,8 @@ _IN_TEXT = (
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{16,}"), rf"\1 {MASK}"),
     (
         re.compile(
-            r"(?i)((?:passw\w*|pwd|secret[\w.-]*|[\w.-]*token|credential|[\w-]*signature|\bsig)=)[^\s&,;'\")}]+"
+            r"(?i)((?:passw\w*|pwd|secret[\w.-]*|[\w.-]*token|credential|[\w-]*signature|\bsig)=)"
+            r"(?!env:\w|file:/)[^\s&,;'\")}]+"  # how a URL says where a secret is kept
         ),
         rf"\1{MASK}",
     ),
@@ -64,12 +66,13 @@ _TRIVIAL = frozenset({"", "true", "false", "none"})
 class Hidden:
     """Text of which only a masked form shows."""
 
-    __slots__ = ("_parts", "_shown", "_value")
+    __slots__ = ("__weakref__", "_parts", "_shown", "_value")
 
     def __init__(self, value: str, shown: str = MASK, parts: tuple[str, ...] | None = None) -> None:
         self._value = value
         self._shown = shown
         self._parts = (value,) if parts is None else parts
+        _ALIVE[id(self)] = self
 
     def reveal(self) -> str:
         """The text itself. For the door that needs it, never for a message."""
@@ -107,6 +110,10 @@ class Hidden:
         if self.is_secret:
             raise _not_pickled()
         return (Hidden, (self._value, self._shown, self._parts))
+
+
+_ALIVE: WeakValueDictionary[int, Hidden] = WeakValueDictionary()
+"""By identity: of two that are equal, each may outlive the other."""
 
 
 class FrozenMap(Mapping[str, V], Generic[V]):
@@ -164,6 +171,12 @@ class Secrets:
         for pattern, replacement in _IN_TEXT:
             text = pattern.sub(replacement, text)
         return text
+
+
+def live_secrets() -> Secrets:
+    """The secrets of all configurations that are in use now. For a text of which nobody knows whose it is,
+    such as a traceback."""
+    return Secrets(part for one in list(_ALIVE.values()) if one.is_secret for part in one._parts)
 
 
 def redact(text: str, secrets: Secrets | None = None) -> str:

@@ -4,6 +4,7 @@
     carriers.py    how a value of JSON becomes one of a column
     keys.py        keys that stand in an array, without names
     messages.py    batches of messages: which of them are read here
+    nested.py      what lies in lists and maps, laid out flat
     changefeed.py, subscription.py, events.py    what messages say: CockroachDB, Materialize, Debezium
 
 What is plain is read here, and nothing else. A message that is not (a value that has no place, another shape,

@@ -21,6 +21,8 @@ from calve.model.time import check_time
 _PREFIX = "calve."
 SINK_ID = _PREFIX + "sink-id"
 """The key of a summary that says whose a snapshot is."""
+DROPPED = _PREFIX + "dropped"
+"""The key of a summary that says which sink was dropped with a snapshot."""
 _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,126}[A-Za-z0-9_-])?", re.ASCII)
 
 
@@ -137,3 +139,8 @@ def fence_property(sink_id: str) -> str:
 def claimed_property(sink_id: str) -> str:
     """The table property that says that a sink was here, should its tag and snapshots be lost (P6)."""
     return f"calve.sink.{sink_id}"
+
+
+def dropped_property(sink_id: str) -> str:
+    """The table property that says that a sink was dropped: it does not begin again by itself (P6)."""
+    return f"calve.dropped.{sink_id}"

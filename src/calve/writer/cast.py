@@ -20,8 +20,8 @@ from difflib import get_close_matches
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from calve.decode.nested import as_lists, elements
 from calve.model.errors import SchemaMismatch
-from calve.writer.nested import as_lists, elements
 
 _Types = pa.types
 _NULL_HINT = "Fill it at the source, or turn schema evolution on: then the column becomes optional."

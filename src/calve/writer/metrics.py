@@ -23,10 +23,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from calve.decode.nested import as_lists, elements
 from calve.model.errors import SchemaMismatch
 from calve.model.file import ColumnMetrics
 from calve.writer.bounds import encode_bound, encode_unscaled, truncate_lower, truncate_upper
-from calve.writer.nested import as_lists, elements
 from calve.writer.plan import ColumnMode, MetricsMode
 
 FIELD_ID = b"PARQUET:field_id"

@@ -15,6 +15,7 @@ are hashed, not rows times the longest value.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from struct import iter_unpack
 
 import pyarrow as pa
@@ -32,7 +33,6 @@ _STRAGGLERS = 16
 _U32 = pa.uint32()
 _C1, _C2 = 0xCC9E2D51, 0x1B873593
 _MASK = 0xFFFFFFFF
-_PADDING = pa.array([b"\0" * (4 - length) for length in range(4)], pa.large_binary())
 _NULL_HASH = 0x9E3779B9
 
 
@@ -131,11 +131,17 @@ def _hash_bytes(values: pa.LargeBinaryArray, seed: int) -> pa.UInt32Array:
     return pa.concat_arrays(done[::-1]).take(pc.sort_indices(order))
 
 
+@cache
+def _padding() -> pa.LargeBinaryArray:
+    """What a value of so many bytes beyond whole words lacks. Not made on import: ops.py says why."""
+    return pa.array([b"\0" * (4 - length) for length in range(4)], pa.large_binary())
+
+
 def _words(
     values: pa.LargeBinaryArray, lengths: pa.Int64Array, order: pa.UInt64Array
 ) -> tuple[pa.UInt32Array, pa.Int64Array]:
     """All values as one run of words, in `order`, and where each value's words begin."""
-    padding = _PADDING.take(pc.bit_wise_and(lengths, 3))
+    padding = _padding().take(pc.bit_wise_and(lengths, 3))
     padded = pc.binary_join_element_wise(values.take(order), padding, pa.scalar(b"", pa.large_binary()))
     _, offsets, content = padded.buffers()
     begin = pa.Array.from_buffers(pa.int64(), len(order), [None, offsets], offset=padded.offset)

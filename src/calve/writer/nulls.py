@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from calve.decode.nested import as_lists, elements
 from calve.writer.cast import decoded, is_list_like
-from calve.writer.nested import as_lists, elements
 
 _Types = pa.types
 

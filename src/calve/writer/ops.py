@@ -17,6 +17,8 @@ Debezium's `r` promises nothing: a snapshot that is taken again reads rows that 
 
 from __future__ import annotations
 
+from functools import cache
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -42,10 +44,14 @@ _REFUSED = {
     "m": "Debezium's logical message is no change of a row. Filter the op 'm' out before the sink.",
 }
 
-_WORDS = pa.array(WORDS, pa.string())
-_CODES = pa.array(
-    [INSERT] * len(_INSERT_WORDS) + [UPSERT] * len(_UPSERT_WORDS) + [DELETE] * len(_DELETE_WORDS), pa.int8()
-)
+
+@cache
+def _coded() -> tuple[pa.Array, pa.Array]:
+    """All words, and their codes. Not made on import: of Python's own values pyarrow makes arrays with the
+    help of pandas, if that is there, and to import it takes longer than many a command does."""
+    counts = ((INSERT, _INSERT_WORDS), (UPSERT, _UPSERT_WORDS), (DELETE, _DELETE_WORDS))
+    codes = [code for code, words in counts for _ in words]
+    return pa.array(WORDS, pa.string()), pa.array(codes, pa.int8())
 
 
 def op_codes(words: pa.Array | pa.ChunkedArray, *, column: str, first_row: int = 0) -> pa.ChunkedArray:
@@ -61,11 +67,12 @@ def op_codes(words: pa.Array | pa.ChunkedArray, *, column: str, first_row: int =
             f"the op column {column!r} is {words.type}, not text",
             hint=f"Give one of these words a row: {_KNOWN}.",
         )
-    places = pc.index_in(words.cast(pa.string()), value_set=_WORDS)
+    known, codes = _coded()
+    places = pc.index_in(words.cast(pa.string()), value_set=known)
     if places.null_count:
         row = pc.index(places.is_null(), True).as_py()
         raise _unknown(words[row].as_py(), column, first_row + row)
-    return _CODES.take(places)
+    return codes.take(places)
 
 
 def with_ops(rows: pa.Table, codes: pa.Array | pa.ChunkedArray | int) -> pa.Table:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from calve.writer.nested import as_lists, elements
+from calve.decode.nested import as_lists, elements
 
 
 def rows_differ(left: pa.Table, right: pa.Table) -> pa.Array:

@@ -2,6 +2,7 @@
 
 import base64
 import copy
+import gc
 import json
 import pickle
 from urllib.parse import quote
@@ -18,6 +19,7 @@ from calve.config.secret import (
     hide_property,
     hide_uri,
     is_secret_name,
+    live_secrets,
     redact,
 )
 from calve.model.errors import ConfigError
@@ -127,6 +129,12 @@ def test_the_token_inside_a_header_or_a_connection_string_is_a_secret_by_itself(
     assert redact("cGFkZGVkPQ==", hide_property("x", "a cGFkZGVkPQ==").parts) == MASK
 
 
+def test_a_text_may_say_where_a_secret_is_kept():
+    hint = "Name where it is: catalog.prop.token=env:NAME or catalog.prop.token=file:/path."
+    assert redact(hint) == hint
+    assert redact("token=environment") == f"token={MASK}"
+
+
 def test_both_halves_of_a_credential_are_secret():
     secrets = hide_property("credential", "client-id:client-secret").parts
     assert redact("no client client-secret for client-id", secrets) == "no client *** for ***"
@@ -187,3 +195,27 @@ def test_no_secret_survives_redaction(secret, before, after):
 def test_a_password_in_a_uri_never_shows_whatever_stands_around_it(uri):
     hidden = hide_uri(uri)
     assert uri.partition("://")[2].startswith("/") or "canary" not in str(hidden)
+
+
+def test_the_secrets_of_all_configurations_in_use_are_known():
+    """For a text of which nobody knows whose it is (P10)."""
+    text = "canary-1 canary-2 us-east-1 canary-3"
+    token, twin, uri = (
+        hide_property("token", "canary-1"),
+        Hidden("canary-2"),
+        hide_uri("https://u:canary-3@h"),
+    )
+    assert live_secrets().redact(text) == f"{MASK} {MASK} us-east-1 {MASK}"
+    kept = Hidden("canary-2")
+    assert kept == twin
+    del twin, uri
+    gc.collect()
+    assert "canary-2" not in live_secrets().redact(text), "of two that are equal, one is still in use"
+    assert "canary-3" in live_secrets().redact(text), "what nobody uses any more is not kept for this"
+    assert token.is_secret
+
+
+def test_what_is_harmless_is_not_taken_for_a_secret():
+    region = hide_property("region", "eu-canary-7")
+    assert live_secrets().redact("eu-canary-7") == "eu-canary-7"
+    assert not region.is_secret

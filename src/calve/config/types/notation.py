@@ -23,6 +23,8 @@ _WORD = re.compile(
     r"\s*(?:(?P<word>\w+)|(?P<quoted>\"(?:[^\"]|\"\")+\"|`(?:[^`]|``)+`)|(?P<mark>[<>(),:]))|(?P<bad>\s*\S)"
 )
 _NAMES = (*PLAIN, "decimal", "list", "map", "struct")
+_COLUMNS = 72
+"""Of a line of text that is shown, below which a caret stands."""
 _HINT = "Types are: " + ", ".join(PLAIN) + ", decimal(p,s), list<T>, map<K,V>, struct<a: T, b: T>."
 
 
@@ -138,10 +140,11 @@ class _Reader:
 
 
 def show_place(text: str, start: int) -> str:
-    """Where in a text something stands: line and column, the line itself, and a caret below."""
+    """Where in a text something stands: line and column, the line itself, and a caret below. Of a line
+    that is wider than a terminal the part around the place: where it wraps, a caret shows another word."""
     before = text[:start]
     line, column = before.count("\n") + 1, start - (before.rfind("\n") + 1) + 1
     shown = text.splitlines()[line - 1] if text.strip() else ""
-    cut = max(0, column - 80)
+    cut = max(0, column - _COLUMNS + _COLUMNS // 5)
     spaces = "".join("\t" if mark == "\t" else " " for mark in shown[cut : column - 1])
-    return f" (line {line}, column {column})\n    {shown[cut : cut + 120]}\n    {spaces}^"
+    return f" (line {line}, column {column})\n    {shown[cut : cut + _COLUMNS]}\n    {spaces}^"

@@ -320,7 +320,9 @@ def test_avro_and_json_say_the_same(spark) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("mode", ["on", "str", "dbl", "nano"])
+@pytest.mark.parametrize(
+    "mode", ["on", *(pytest.param(one, marks=pytest.mark.nightly) for one in ("str", "dbl", "nano"))]
+)
 def test_what_a_kernel_reads_is_what_the_envelope_makes(spark, mode: str) -> None:
     """Messages of a connector, and each of their values replaced by others."""
     topic = f"{mode}.public.w"

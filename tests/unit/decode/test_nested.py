@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from calve.decode.nested import as_lists, elements
 from calve.writer.conform import conform
 from calve.writer.metrics import NanCounter
-from calve.writer.nested import as_lists, elements
 from calve.writer.same import rows_differ
 
 _BYTES = bytes(15) + b"\x01"
