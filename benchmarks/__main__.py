@@ -23,6 +23,7 @@ ON_SPARK = (
     "spark-profile",
     "spark-decode",
     "spark-changefeed",
+    "spark-read",
 )
 """They need Java and the jars of the peers: `make jars`."""
 

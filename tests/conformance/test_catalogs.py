@@ -10,9 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from calve import Fenced, SinkConfig, TableDiffers, TableMissing
+from calve import Diverged, Fenced, SinkConfig, TableDiffers, TableMissing
 from calve.model.batch import Batch
+from calve.runtime.addresses import Address
 from calve.runtime.coordinator import Coordinator
+from calve.runtime.drop import Drop
 from calve.runtime.epoch import Epoch
 from calve.runtime.hold import Identity
 from calve.table.fence import make_fence, read_progress
@@ -121,6 +123,22 @@ def test_a_claim_fences_the_run_before_it(backend: Backend) -> None:
     progress = read_progress(backend.load(), backend.sink_id)
     assert progress is not None
     assert (progress.generation, progress.frontier) == (2, 2)
+
+
+def test_a_sink_that_is_dropped_is_fenced_and_does_not_begin_again_by_itself(backend: Backend) -> None:
+    config = SinkConfig.from_options(backend.options)
+    address = Address(config.catalog, backend.identifier, backend.sink_id)
+    with backend.sink() as sink:
+        commit(sink, 0, ROWS)
+        assert Drop(address, backend.catalog()).run().removed
+        with pytest.raises(Diverged, match="was dropped"):
+            commit(sink, 1, MORE)
+    with pytest.raises(Diverged, match="was dropped"):
+        backend.sink().open()
+    assert rows_of(backend.load()) == ordered(ROWS.to_pylist())
+    Drop(address, backend.catalog(), forget=True).run()
+    with backend.sink() as sink:
+        assert sink.frontier() == 0
 
 
 def test_a_group_of_batches_is_one_commit(backend: Backend, tmp_path: Path) -> None:

@@ -21,7 +21,18 @@ summary     what a snapshot says of itself
 base        a table as it was last read
 refs        the moves of main and of a tag
 fence       what keeps an overtaken run out, and where progress is found
+unchanged   a snapshot that shows what its parent shows
 build       the request that moves a table
 commit      one attempt: Landed, Conflict or Unknown
 lineage     does main descend from what we committed
+sinks       which sinks a table knows
+history     what each snapshot is
+as_of       which snapshot shows a source at a time
+forget      the request that takes a sink's progress out
+readers     which engines read a table right
+at          which snapshot is meant
+fields      what columns are and were
+live        the files of a snapshot, whoever wrote them
+overlap     whether a delete can match a row of a file
+scan        which deletes reach which data file
 """

@@ -87,9 +87,37 @@ def raw_records(content: bytes) -> tuple[AvroSchema, Iterator[tuple[dict[str, An
     return schema, _raw(blocks, plain)
 
 
+def records_without(
+    content: bytes, record: str, fields: frozenset[str]
+) -> tuple[AvroSchema, Iterator[dict[str, Any]]]:
+    """The writer's schema of a container, and its records without some fields of the inner record of a name.
+    They are passed over: counts and bounds of a hundred columns take longer than all else of a manifest."""
+    blocks = fastavro.block_reader(io.BytesIO(content))
+    schema: AvroSchema = blocks.writer_schema  # type: ignore[assignment]
+    plain = without_logical_types(schema)
+    wanted = {**plain, "fields": [dict(one) for one in plain["fields"]]}
+    for one in wanted["fields"]:
+        if one["name"] == record:
+            inner = [field for field in one["type"]["fields"] if field["name"] not in fields]
+            one["type"] = {**one["type"], "fields": inner}
+    return schema, _slim(blocks, fastavro.parse_schema(plain), fastavro.parse_schema(wanted))
+
+
+def _slim(blocks: Any, plain: Any, wanted: Any) -> Iterator[dict[str, Any]]:
+    for block in blocks:
+        stream = io.BytesIO(_bytes_of(block))
+        for _ in range(block.num_records):
+            yield fastavro.schemaless_reader(stream, plain, wanted)  # type: ignore[misc]
+
+
+def _bytes_of(block: Any) -> bytes:
+    content: bytes = block.bytes_.getvalue() if hasattr(block.bytes_, "getvalue") else block.bytes_.read()
+    return content
+
+
 def _raw(blocks: Any, plain: Any) -> Iterator[tuple[dict[str, Any], bytes]]:
     for block in blocks:
-        data: bytes = block.bytes_.getvalue() if hasattr(block.bytes_, "getvalue") else block.bytes_.read()
+        data = _bytes_of(block)
         stream = io.BytesIO(data)
         start = 0
         for _ in range(block.num_records):

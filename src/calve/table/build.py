@@ -16,11 +16,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
-from uuid import uuid4
 
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import (
@@ -40,13 +38,14 @@ from pyiceberg.table.update import (
 from calve.model.batch import Batch, batch_id
 from calve.model.file import FileClosed
 from calve.model.progress import Progress, claimed_property
-from calve.table.base import Base, last_sequence, live_manifests, summary_texts
+from calve.table.base import Base, last_sequence, summary_texts
 from calve.table.fence import Fence
 from calve.table.lists import ManifestRecord, write_manifest_list
 from calve.table.manifests import Shape, added_manifest, by_manifest
 from calve.table.merge import Merger, avro_compression
 from calve.table.premises import Premises
 from calve.table.summary import summarize
+from calve.table.unchanged import list_location, metadata_location, timestamp, unchanged
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ class Builder:
         records = []
         for number, ((content, spec_id), files) in enumerate(by_manifest(ready.files).items()):
             shape = Shape(ready.schema, specs[spec_id], content, avro_compression(metadata))
-            location = _metadata_location(metadata, self._merger.name(snapshot_id, number))
+            location = metadata_location(metadata, self._merger.name(snapshot_id, number))
             record, entries = added_manifest(base.io, location, shape, snapshot_id, files)
             self._merger.remember(location, shape, entries)
             records.append(record)
@@ -124,7 +123,7 @@ class Builder:
             merged,
             base.main_summary,
             last_sequence(metadata),
-            _timestamp(metadata, now_ms),
+            timestamp(metadata, now_ms),
             progress,
         )
         updates: list[TableUpdate] = []
@@ -157,37 +156,15 @@ class Builder:
         metadata = base.metadata
         held = self._fence.find(base.table)
         parent = self._fence.grows_from(metadata, held)
-        shown, before = _shown(base, parent)
-        parent_id = None if parent is None else parent.snapshot_id
-        sequence = last_sequence(metadata) + 1
-        location = _list_location(metadata, snapshot_id)
-        manifests = write_manifest_list(
-            base.io,
-            location,
-            shown,
-            snapshot_id=snapshot_id,
-            parent_id=parent_id,
-            sequence_number=sequence,
-            compression=avro_compression(metadata),
-        )
-        snapshot = Snapshot(
-            snapshot_id=snapshot_id,
-            parent_snapshot_id=parent_id,
-            sequence_number=sequence,
-            timestamp_ms=_timestamp(metadata, now_ms),
-            manifest_list=location,
-            summary=summarize((), before, progress.to_summary()),
-            schema_id=metadata.current_schema_id,
-        )
+        snapshot, manifests = unchanged(base, parent, snapshot_id, now_ms, progress.to_summary())
         moves = self._fence.of_claim(metadata, held, snapshot_id)
         updates = (AddSnapshotUpdate(snapshot=snapshot), *moves.updates)
         if held is None:
             updates += (SetPropertiesUpdate(updates={claimed_property(self._fence.sink_id): kind}),)
+        shown: Mapping[str, str] | None = summary_texts(snapshot)
         if not self._fence.claims_main:
-            manifests, before = base.manifests, base.main_summary
-        else:
-            before = summary_texts(snapshot)
-        return Attempt(moves.requirements, updates, progress, snapshot_id, manifests, before)
+            manifests, shown = base.manifests, base.main_summary
+        return Attempt(moves.requirements, updates, progress, snapshot_id, manifests, shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +180,7 @@ class _Tip:
 
     def extend(self, base: Base, item: Prepared, schema_id: int) -> tuple[_Tip, Snapshot]:
         """The chain with one batch more: its manifest list is written."""
-        location = _list_location(base.metadata, item.snapshot_id)
+        location = list_location(base.metadata, item.snapshot_id)
         sequence = self.sequence + 1
         manifests = write_manifest_list(
             base.io,
@@ -231,15 +208,6 @@ class _Tip:
         return tip, snapshot
 
 
-def _shown(
-    base: Base, snapshot: Snapshot | None
-) -> tuple[tuple[ManifestRecord, ...], Mapping[str, str] | None]:
-    """The live manifests and the summary of a snapshot; those of main are known."""
-    if snapshot is None or snapshot.snapshot_id == base.main:
-        return base.manifests, base.main_summary
-    return live_manifests(base.io, snapshot), summary_texts(snapshot)
-
-
 def _brought(ready: Ready, metadata: TableMetadata) -> list[TableUpdate]:
     """What a batch changes of the table beside its rows."""
     updates: list[TableUpdate] = []
@@ -263,17 +231,3 @@ def _advance(progress: Progress, item: Prepared, metadata: TableMetadata) -> Pro
         anchor=None,
         positions=item.ready.positions or progress.positions,
     )
-
-
-def _timestamp(metadata: TableMetadata, now_ms: int) -> int:
-    """Never before the table's last change, also where this machine's clock is behind."""
-    return max(now_ms, metadata.last_updated_ms + 1)
-
-
-def _metadata_location(metadata: TableMetadata, name: str) -> str:
-    return load_location_provider(metadata.location, metadata.properties).new_metadata_location(name)
-
-
-def _list_location(metadata: TableMetadata, snapshot_id: int) -> str:
-    """A manifest list belongs to one attempt: it is never written twice under one name."""
-    return _metadata_location(metadata, f"snap-{snapshot_id}-{uuid4()}.avro")

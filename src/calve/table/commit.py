@@ -121,6 +121,17 @@ def send(catalog: Catalog, base: Base, attempt: Attempt) -> Sent:
     return Sent(Answer.LANDED, landed)
 
 
+def send_changes(
+    catalog: Catalog, table: Table, requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
+) -> Sent:
+    """Send once what is no attempt of a run. A Landed shows no base."""
+
+    def commit() -> None:
+        catalog.commit_table(table, tuple(requirements), tuple(updates))
+
+    return _sent(commit, table.name())
+
+
 def commits_many(catalog: Catalog) -> bool:
     """Whether one request can commit to several tables of a catalog, all or none."""
     return isinstance(catalog, CommitsMany) and catalog.commits_many

@@ -43,6 +43,7 @@ from calve.model.progress import SINK_ID, Progress, claimed_property, fence_prop
 from calve.table.base import summary_texts
 from calve.table.lineage import Lineage, known_ancestors, look_up, since, trace
 from calve.table.refs import AssertTag, move_main, move_tag
+from calve.table.sinks import check_not_dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,7 @@ class TagFence(Fence):
         return None if snapshot is None else Held(snapshot, Progress.from_summary(summary_texts(snapshot)))
 
     def check_begin(self, table_name: str, metadata: TableMetadata) -> None:
+        check_not_dropped(table_name, metadata, self.sink_id)
         mark = claimed_property(self.sink_id)
         if fence_property(self.sink_id) in metadata.properties:
             raise TableDiffers(
@@ -215,6 +217,7 @@ class MainFence(Fence):
         return self._last
 
     def check_begin(self, table_name: str, metadata: TableMetadata) -> None:
+        check_not_dropped(table_name, metadata, self.sink_id)
         mark, name = claimed_property(self.sink_id), fence_property(self.sink_id)
         if mark in metadata.properties and not self._only_claimed(metadata):
             raise Diverged(

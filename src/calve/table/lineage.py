@@ -52,15 +52,20 @@ def since(metadata: TableMetadata, start: int | None, io: FileIO) -> Lineage:
     return Lineage(descends=True, foreign=_walk(main, {start}, _Chain(metadata, io)).foreign)
 
 
+def main_line(metadata: TableMetadata) -> tuple[Snapshot, ...]:
+    """Main and its ancestors, newest first, as far as the current metadata has them."""
+    known = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
+    found: list[Snapshot] = []
+    current = metadata.current_snapshot_id
+    while current is not None and (snapshot := known.pop(current, None)) is not None:
+        found.append(snapshot)
+        current = snapshot.parent_snapshot_id
+    return tuple(found)
+
+
 def known_ancestors(metadata: TableMetadata) -> frozenset[int]:
-    """Main and its ancestors, as far as the current metadata has them."""
-    found: set[int] = set()
-    current = metadata.current_snapshot()
-    while current is not None and current.snapshot_id not in found:
-        found.add(current.snapshot_id)
-        parent = current.parent_snapshot_id
-        current = None if parent is None else metadata.snapshot_by_id(parent)
-    return frozenset(found)
+    """The ids of main and its ancestors, as far as the current metadata has them."""
+    return frozenset(snapshot.snapshot_id for snapshot in main_line(metadata))
 
 
 def look_up(metadata: TableMetadata, snapshot_id: int, io: FileIO) -> Snapshot | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 
 from calve import CatalogConfig, CatalogError, ConfigError
+from calve.store.access import ALIASES, Access
 from calve.table.catalogs import open_catalog
+from calve.table.catalogs.properties import file_properties
 from calve.table.fileio import IO_IMPL
 
 
@@ -28,6 +31,26 @@ def test_a_memory_catalog_forgets_and_its_files_are_real(tmp_path: Path) -> None
     assert isinstance(catalog, InMemoryCatalog)
     catalog.create_namespace("ns")
     assert not open_catalog(config).namespace_exists("ns")
+
+
+def test_all_threads_see_the_same_memory_catalog(tmp_path: Path) -> None:
+    """Spark calls a sink from a thread of its own."""
+    catalog = open_catalog(CatalogConfig(type="memory", warehouse=str(tmp_path)))
+    with ThreadPoolExecutor(1) as other:
+        other.submit(catalog.create_namespace, "ns").result()
+        assert other.submit(catalog.namespace_exists, "ns").result()
+    assert catalog.namespace_exists("ns")
+    catalog.close()
+
+
+@pytest.mark.parametrize("kind", ["aws_access_key_id", "aws_region"])
+def test_a_store_has_a_login_of_its_own_where_the_catalogs_is_spelt_alike(tmp_path: Path, kind: str) -> None:
+    config = CatalogConfig(
+        type="memory", warehouse=str(tmp_path), properties={kind: "catalog"}, storage={kind: "store"}
+    )
+    found = file_properties(config)
+    assert found[kind] == "catalog"
+    assert dict(Access.of(found).settings)[ALIASES[kind]] == "store"
 
 
 def test_a_file_io_of_somebody_else_is_refused(tmp_path: Path) -> None:

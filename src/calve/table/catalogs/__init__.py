@@ -39,3 +39,14 @@ _DOORS: dict[CatalogType, Callable[[CatalogConfig], Catalog]] = {
 def open_catalog(config: CatalogConfig) -> Catalog:
     """The catalog that a configuration names."""
     return _DOORS[config.type](config)
+
+
+def is_there(config: CatalogConfig) -> bool:
+    """Whether a catalog can be opened without being made."""
+    return config.type is not CatalogType.SQL or sql.is_there(config)
+
+
+def check_there(config: CatalogConfig) -> None:
+    """Refuse an embedded catalog that is not there: opening it would make it, empty."""
+    if config.type is CatalogType.SQL:
+        sql.check_there(config)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from calve.config.catalog import CatalogConfig
 from calve.config.units import nearest
 from calve.model.errors import ConfigError
+from calve.store.access import ALIASES
 from calve.store.known import KNOWN, unknown
 from calve.table.catalogs import known
 from calve.table.fileio import IO_IMPL
@@ -27,6 +28,9 @@ def file_properties(config: CatalogConfig) -> dict[str, str]:
             hint="Take it out. Stores are told by storage properties, such as s3.endpoint.",
         )
     properties[_IO] = IO_IMPL
+    for name in config.storage.keys() & config.properties.keys() & ALIASES.keys():
+        # One spelling for two logins: the store's goes under the name that is a store's alone.
+        properties.setdefault(ALIASES[name], config.storage[name].reveal())
     for name in unknown(config.storage):
         _tell("store", "storage", name, nearest(name, KNOWN))
     for name in known.unknown(config.properties):

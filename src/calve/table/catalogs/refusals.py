@@ -110,7 +110,7 @@ def _unreached(config: CatalogConfig, uri: str, error: RequestException) -> Cata
     if isinstance(error, Unconnected):
         return CatalogError(
             f"no server listens at {host}, or it hung up",
-            hint="Look at the port of 'catalog.uri', at https or http, and whether the server is up.",
+            hint="Is the server up? Look at the port in the catalog's URI, and whether it is http or https.",
         )
     return CatalogError(
         f"the catalog at {uri} cannot be reached: {type(error).__name__}",

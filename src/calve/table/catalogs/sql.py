@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from sqlalchemy.engine import make_url
@@ -46,10 +48,31 @@ def open_catalog(config: CatalogConfig) -> Catalog:
         ) from error
     except SQLAlchemyError as error:
         # The driver's own words may hold the URI with its password: they go through the redaction.
+        said = " ".join(config.secrets.redact(str(error.args[0])).split())
         raise CatalogError(
-            f"the catalog at {config.uri} cannot be opened: {config.secrets.redact(str(error.args[0]))}",
+            f"the catalog at {config.uri} cannot be opened: {said}",
             hint="Is the database up, and does the login have the right to create tables in it?",
         ) from None
+
+
+def is_there(config: CatalogConfig) -> bool:
+    """Whether the file of a SQLite catalog is there; of others nobody can say before they are opened."""
+    try:
+        url = make_url(config.reveal().get("uri", ""))
+    except (ArgumentError, ValueError):
+        return True  # opening it says what is wrong
+    file = url.database if url.get_backend_name() == "sqlite" else None
+    return not file or file.startswith("file:") or Path(file).exists()
+
+
+def check_there(config: CatalogConfig) -> None:
+    """Refuse a SQLite catalog whose file is not there."""
+    if not is_there(config):
+        raise CatalogError(
+            f"there is no catalog at {config.uri}",
+            hint="Is this the right folder? Nothing was made. Say where the catalog is, or configure it for "
+            "PyIceberg.",
+        )
 
 
 def _open(name: str, properties: dict[str, str]) -> Catalog:
