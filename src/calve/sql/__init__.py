@@ -7,9 +7,13 @@
     grammar    how they are written, by lark; errors with their place
     read       a tree from what the grammar found
     write      a tree as text
+    mask       a text of statements, as it may be shown
+    defined    what statements define, by name
+    secrets    what a secret holds
+    asked      the options of a statement, each taken once
+    connect, source, sink    what statements mean, in the words of the rooms that do the work
+    draft      a pipeline from a few answers
 
 Guarantee: nothing is spliced. A name or a value is taken from its token, and what `write` makes of a tree is
 read as the same tree, whatever stands in names and values.
-
-What the statements mean is not here.
 """

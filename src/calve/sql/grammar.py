@@ -8,21 +8,24 @@ Errors show the line and a caret, and the nearest word that may stand there.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from lark import Lark, Token, Tree
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from calve.config.types.notation import show_place
 from calve.config.units import nearest
 from calve.model.errors import BadStatement
+from calve.sql.mask import masked
 
 _GRAMMAR = r"""
 ?start: secret | connection | source | view | sink | sink_table
       | show | show_create | show_changefeed | explain | describe | drop
 
 secret: "CREATE"i "SECRET"i absent name "FROM"i KEPT STRING
-connection: "CREATE"i "CONNECTION"i absent name "TO"i target options
+connection: "CREATE"i "CONNECTION"i absent name "TO"i (target options | iceberg_rest options?)
+iceberg_rest: "ICEBERG"i "REST"i "CATALOG"i
 target: "ICEBERG"i "CATALOG"i -> iceberg
       | "AWS"i -> aws
       | "KAFKA"i -> kafka
@@ -49,7 +52,7 @@ cluster: "IN"i "CLUSTER"i name
 aws_of: "USING"i "AWS"i "CONNECTION"i name
 namespace: "NAMESPACE"i _place "TABLE"i _place
 _place: STRING | QUOTED | WORD
-mode: "MODE"i MODE
+mode: "MODE"i WAY
 partition: "PARTITION"i "BY"i "(" transform ("," transform)* ","? ")"
 transform: (WORD | QUOTED) group?
 with: "WITH"i options
@@ -68,7 +71,7 @@ absent: ("IF"i "NOT"i "EXISTS"i)?
 there: ("IF"i "EXISTS"i)?
 
 options: "(" (option ("," option)* ","?)? ")"
-option: option_name "=" value | option_name literal
+option: option_name "=" value | option_name literal | option_name
 option_name: STRING | dotted+
 dotted: WORD ("." WORD)*
 ?value: literal | word | secret_of
@@ -81,7 +84,7 @@ group: "(" _inside* ")"
 _inside: WORD | QUOTED | STRING | NUMBER | MARK | "," | "." | "=" | group
 
 KEPT.2: /(ENV|FILE)\b/i
-MODE.2: /(UPSERT|APPEND|CHANGELOG)\b/i
+WAY.2: /(UPSERT|APPEND|CHANGELOG)\b/i
 THINGS.2: /(SINKS|SOURCES|CONNECTIONS|SECRETS|VIEWS)\b/i
 THING.2: /(SINK|SOURCE|CONNECTION|SECRET|VIEW)\b/i
 QUERY.9: /(.|\n)+/
@@ -100,7 +103,7 @@ _SAID = {
     "STRING": "a text in single quotes",
     "NUMBER": "a number",
     "KEPT": "ENV or FILE",
-    "MODE": "UPSERT, APPEND or CHANGELOG",
+    "WAY": "UPSERT, APPEND or CHANGELOG",
     "THINGS": "SINKS, SOURCES, CONNECTIONS, SECRETS or VIEWS",
     "THING": "SINK, SOURCE, CONNECTION, SECRET or VIEW",
     "QUERY": "a query",
@@ -109,8 +112,17 @@ _SAID = {
     "RPAR": "')'",
     "COMMA": "','",
     "EQUAL": "'='",
+    "DOT": "'.'",
 }
-_WORDS = ("KEPT", "MODE", "THINGS", "THING")
+_CURLY = tuple("‘’“”„«»")
+"""What editors for letters make of a quote."""
+_WORDS = ("KEPT", "WAY", "THINGS", "THING")
+
+
+WORDS = tuple(
+    sorted(set(re.findall(r"\b[A-Z]{2,}\b(?=\"i|\||\)\\b)", _GRAMMAR)) - {"STRING", "QUOTED", "WORD"})
+)
+"""The words of the language."""
 
 
 @cache
@@ -128,7 +140,7 @@ def parse(statement: str, whole: str, offset: int) -> Tree[Token]:
 
 def refused(reason: str, whole: str, at: int, hint: str) -> BadStatement:
     """An error at a place of a text."""
-    return BadStatement(f"{reason}{show_place(whole, at)}", hint=hint)
+    return BadStatement(f"{reason}{show_place(masked(whole), at)}", hint=hint)
 
 
 def _refused(error: UnexpectedInput, statement: str, whole: str, offset: int) -> BadStatement:
@@ -138,10 +150,12 @@ def _refused(error: UnexpectedInput, statement: str, whole: str, offset: int) ->
     names = sorted(may or ())
     word = "" if ends else _word_at(statement, at)
     what = "the statement ends here" if ends else f"{word!r} was not expected"
-    if isinstance(error, UnexpectedCharacters) and not word:
-        what = f"{statement[at]!r} was not expected"
+    if not ends and masked(statement)[at : at + len(word)] != word:
+        word, what = "", "this was not expected"  # it may be a secret, or stands beside one
     near = nearest(word.upper(), _keywords(names)) if word else None
     hint = f"Did you mean {near}? " if near else ""
+    if statement[at : at + 1] in _CURLY:
+        hint = "That is a quote of print: write '. "
     return refused(what, whole, offset + at, f"{hint}Expected: {_listed(names)}.")
 
 

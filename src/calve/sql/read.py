@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from lark import Token, Tree
 
 from calve.sql.grammar import parse, refused
 from calve.sql.split import Piece, split
 from calve.sql.tree import (
+    SECRET,
     Create,
     CreateConnection,
     CreateSecret,
@@ -21,6 +23,7 @@ from calve.sql.tree import (
     Explain,
     Kept,
     Mode,
+    Name,
     Option,
     Options,
     Origin,
@@ -34,9 +37,11 @@ from calve.sql.tree import (
     Thing,
     Value,
     Word,
+    named,
 )
 
-_TARGETS = {one.name.lower(): one for one in Target}
+_REST = "iceberg_rest"
+_TARGETS = {one.name.lower(): one for one in Target} | {_REST: Target.ICEBERG}
 _ORIGINS = {one.name.lower(): one for one in Origin}
 
 
@@ -53,10 +58,13 @@ class _Reader:
         self._tree = parse(piece.text, whole, piece.at)
 
     def read(self) -> Statement:
-        """What it says."""
+        """What it says, and where."""
+        return replace(self._statement(), text=self._whole, at=self._piece.at)
+
+    def _statement(self) -> Statement:
         if self._tree.data in ("secret", "connection", "source", "view", "sink", "sink_table"):
             return self._create()
-        names = [_name(one) for one in self._all("name")]
+        names = [self._name(one) for one in self._all("name")]
         match self._tree.data:
             case "show":
                 return Show(Thing(self._token("THINGS").upper().removesuffix("S")))
@@ -75,7 +83,7 @@ class _Reader:
         return Drop(self._thing(), names[0], self._says("there"), keeps is not None)
 
     def _create(self) -> Create:
-        name, *more = [_name(one) for one in self._all("name")]
+        name, *more = [self._name(one) for one in self._all("name")]
         is_absent = self._says("absent")
         match self._tree.data:
             case "secret":
@@ -83,7 +91,7 @@ class _Reader:
                 return CreateSecret(name, kept, _unquoted(self._token("STRING")), is_absent)
             case "connection":
                 target = next(_TARGETS[one.data] for one in self._trees() if one.data in _TARGETS)
-                return CreateConnection(name, target, self._options(self._tree), is_absent)
+                return CreateConnection(name, target, self._options_of_connection(), is_absent)
             case "source":
                 return self._source(name, is_absent)
             case "view":
@@ -127,11 +135,11 @@ class _Reader:
         return CreateSink(
             name,
             source,
-            None if catalog is None else _name(_children(catalog, "name")[0]),
+            None if catalog is None else self._name(_children(catalog, "name")[0]),
             url,
             namespace,
             table,
-            None if aws is None else _name(_children(aws, "name")[0]),
+            None if aws is None else self._name(_children(aws, "name")[0]),
             key,
             is_enforced,
             None if mode is None else Mode(self._tokens(mode)[0].upper()),
@@ -162,21 +170,46 @@ class _Reader:
         key = self._one("key")
         if key is None:
             return (), True
-        names = [_name(one) for one in _children(key, "name")]
+        names = [self._name(one) for one in _children(key, "name")]
         if repeated := {name for name in names if names.count(name) > 1}:
             raise self._refused(f"the key names {min(repeated)!r} twice", key, "Name each column once.")
         return tuple(names), not _children(key, "not_enforced")
 
+    def _name(self, tree: Tree[Token]) -> Name:
+        return Name.of(_name(tree), self._piece.at + (tree.meta.start_pos or 0))
+
     def _options(self, of: Tree[Token]) -> Options:
         found: dict[str, Option] = {}
         for tree in of.find_data("option"):
-            name, value = (one for one in tree.children if isinstance(one, Tree))
-            option = Option(_option_name(name), _value(value), self._piece.at + (tree.meta.start_pos or 0))
+            option = self._option(tree)
             if option.name in found:
                 hint = "Leave one of the two out."
                 raise refused(f"the option {option.name!r} stands twice", self._whole, option.at, hint)
             found[option.name] = option
         return tuple(found.values())
+
+    def _options_of_connection(self) -> Options:
+        """ICEBERG REST CATALOG says by its words what TYPE = 'rest' says."""
+        options, rest = self._options(self._tree), self._one(_REST)
+        if rest is None:
+            return options
+        if (said := next((one for one in options if one.name == "type"), None)) is not None:
+            raise refused("REST says the type already", self._whole, said.at, "Leave one of the two out.")
+        return (Option("type", Text("rest"), self._piece.at + (rest.meta.start_pos or 0)), *options)
+
+    def _option(self, tree: Tree[Token]) -> Option:
+        """`NAME = value` or `NAME 'value'`; as Materialize has it, also `PASSWORD SECRET p`."""
+        at = self._piece.at + (tree.meta.start_pos or 0)
+        name, *value = (one for one in tree.children if isinstance(one, Tree))
+        if value:
+            return _secret_by_name(
+                _option_name(name), _value(value[0]), at, isinstance(name.children[0], Token)
+            )
+        words = _words(name)
+        if len(words) < 3 or words[-2] not in ("secret", "connection"):
+            shown = " ".join(words).upper() or str(name.children[0])
+            raise refused(f"the option {shown} has no value", self._whole, at, "Write NAME = 'value'.")
+        return _secret_by_name(" ".join(words[:-1]), Word(words[-1]), at, is_quoted=False)
 
     def _check_once(self, *names: str) -> None:
         for name in names:
@@ -231,8 +264,18 @@ def _option_name(tree: Tree[Token]) -> str:
     first = tree.children[0]
     if isinstance(first, Token):
         return _unquoted(first)
-    words = (".".join(map(str, one.children)) for one in tree.children if isinstance(one, Tree))
-    return " ".join(words).lower()
+    return " ".join(_words(tree))
+
+
+def _words(tree: Tree[Token]) -> list[str]:
+    return [".".join(map(str, one.children)).lower() for one in tree.children if isinstance(one, Tree)]
+
+
+def _secret_by_name(name: str, value: Value, at: int, is_quoted: bool) -> Option:
+    """`PASSWORD SECRET = p` says what `PASSWORD = SECRET p` says."""
+    if is_quoted or not name.endswith(SECRET) or isinstance(value, Secret):
+        return Option(name, value, at)
+    return Option(name.removesuffix(SECRET), Secret(named(value)), at)
 
 
 def _value(tree: Tree[Token]) -> Value:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from calve.config.types.notation import show_place
 from calve.model.errors import BadStatement
+from calve.sql.mask import masked
 
 _TOKEN = re.compile(
     r"""(?P<comment>--[^\n]*|/\*.*?\*/)
@@ -36,14 +37,13 @@ def split(text: str) -> list[Piece]:
     pieces: list[Piece] = []
     first: int | None = None
     last = 0
+    long: int | None = None
     for token in _TOKEN.finditer(text):
         kind = token.lastgroup
         if kind == "open":
-            what = "comment" if token[0] == "/*" else "quote"
-            raise BadStatement(
-                f"this {what} is never closed{show_place(text, token.start())}",
-                hint=f"Close it with {'*/' if what == 'comment' else token[0]}.",
-            )
+            raise _open(text, token, long)
+        if kind == "quoted" and "\n" in token[0] and long is None:
+            long = token.start()
         if kind == "end":
             pieces += [] if first is None else [Piece(text[first:last], first)]
             first = None
@@ -52,3 +52,29 @@ def split(text: str) -> list[Piece]:
             last = token.end()
     pieces += [] if first is None else [Piece(text[first:last], first)]
     return pieces
+
+
+def _open(text: str, token: re.Match[str], long: int | None) -> BadStatement:
+    """A quote or a comment without an end. `long`: where the first text in quotes begins that goes over
+    several lines: as a rule that is the one whose end was forgotten."""
+    place = show_place(masked(text), token.start())
+    if token[0] == "/*":
+        return BadStatement(f"this comment is never closed{place}", hint="Close it with */.")
+    hint = f"Close it with another {token[0]}."
+    if long is not None:
+        hint = (
+            f"Is it this one? On line {text.count(chr(10), 0, long) + 1} a text in quotes begins that goes "
+            "on over several lines: perhaps it is its end that is missing."
+        )
+    return BadStatement(f"this quote is never closed{place}", hint=hint)
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text ends with a semicolon that ends a statement: nobody needs to wait for more of it."""
+    last = ""
+    for token in _TOKEN.finditer(text):
+        if token.lastgroup == "open":
+            return False
+        if token.lastgroup not in ("blank", "comment"):
+            last = token[0]
+    return last == ";"

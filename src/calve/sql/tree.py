@@ -1,14 +1,31 @@
 """Tree: what statements say. Nothing here knows whether it can be done.
 
 Names without quotes are in small letters. The name of an option is words with a blank between, in small
-letters (`commit interval`), or what stood in quotes (`catalog.type`). `at` is where something begins in the
-text: it is for errors, and says nothing of what is meant.
+letters (`commit interval`), or what stood in quotes (`catalog.type`). `text` and `at` are the text that was
+read and where something begins in it: they are for errors, and say nothing of what is meant.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+
+
+class Name(str):
+    """A name, and where it stands."""
+
+    at: int = 0
+
+    @classmethod
+    def of(cls, name: str, at: int) -> Name:
+        one = cls(name)
+        one.at = at
+        return one
+
+
+def place_of(name: str) -> int:
+    """Where a name stands; at the beginning, where nobody knows."""
+    return name.at if isinstance(name, Name) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +52,15 @@ class Secret:
 Value = Text | Word | Secret
 
 
+SECRET = " secret"
+"""How the name of an option ends whose value is the name of a secret."""
+
+
+def named(value: Text | Word) -> str:
+    """A name as the value of an option: in small letters where it has no quotes, like every name."""
+    return value.value.lower() if isinstance(value, Word) else value.value
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     name: str
@@ -43,6 +69,15 @@ class Option:
 
 
 Options = tuple[Option, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """A statement, and the text that it stands in."""
+
+    text: str = field(default="", compare=False, repr=False)
+    """All of it: several statements, where a file has several."""
+    at: int = field(default=0, compare=False, repr=False)
 
 
 class Kept(StrEnum):
@@ -88,7 +123,7 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class CreateSecret:
+class CreateSecret(Placed):
     name: str
     kept: Kept
     place: str
@@ -97,7 +132,7 @@ class CreateSecret:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateConnection:
+class CreateConnection(Placed):
     name: str
     target: Target
     options: Options = ()
@@ -105,7 +140,7 @@ class CreateConnection:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateSource:
+class CreateSource(Placed):
     name: str
     origin: Origin
     options: Options = ()
@@ -118,7 +153,7 @@ class CreateSource:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateView:
+class CreateView(Placed):
     name: str
     query: str
     """In Spark's SQL."""
@@ -127,7 +162,7 @@ class CreateView:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateSink:
+class CreateSink(Placed):
     """`INTO ICEBERG CATALOG …`, or `INTO 'iceberg://…'`."""
 
     name: str
@@ -150,7 +185,7 @@ class CreateSink:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateSinkTable:
+class CreateSinkTable(Placed):
     """`CREATE SINK TABLE … WITH (connector = 'iceberg', …)`: all is said by options."""
 
     name: str
@@ -160,37 +195,37 @@ class CreateSinkTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Show:
+class Show(Placed):
     """`SHOW SINKS`."""
 
     things: Thing
 
 
 @dataclass(frozen=True, slots=True)
-class ShowCreate:
+class ShowCreate(Placed):
     thing: Thing
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class ShowChangefeed:
+class ShowChangefeed(Placed):
     job: str
 
 
 @dataclass(frozen=True, slots=True)
-class Explain:
+class Explain(Placed):
     """`EXPLAIN SINK name`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Describe:
+class Describe(Placed):
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
+class Drop(Placed):
     thing: Thing
     name: str
     if_there: bool = False

@@ -1,11 +1,19 @@
-"""Write: a tree as text, which is read as the same tree."""
+"""Write: a tree as text, which is read as the same tree, and by people too.
+
+Names stand in quotes only where they must. Options stand on a line each where one line has no room for them.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
+from calve.config.secret import MASK, hide_uri, is_secret_name
+from calve.sql.grammar import WORDS
 from calve.sql.tree import (
+    SECRET,
+    Create,
     CreateConnection,
     CreateSecret,
     CreateSink,
@@ -25,7 +33,11 @@ from calve.sql.tree import (
     Value,
 )
 
+COLUMNS = 80
+"""Of a terminal, and of a line that is written."""
 _PLAIN_OPTION = re.compile(r"[a-z_][a-z0-9_]*(?: [a-z_][a-z0-9_]*)*")
+_INDENT = "    "
+_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 def write(statement: Statement) -> str:
@@ -34,7 +46,7 @@ def write(statement: Statement) -> str:
         case CreateSecret(name, kept, place):
             return f"CREATE SECRET {_new(statement)}{quoted(name)} FROM {kept} {_text(place)}"
         case CreateConnection(name, target, options):
-            return f"CREATE CONNECTION {_new(statement)}{quoted(name)} TO {target} {_options(options)}"
+            return _with_options(f"CREATE CONNECTION {_new(statement)}{quoted(name)} TO {target}", options)
         case CreateSource():
             return _source(statement)
         case CreateView(name, query):
@@ -43,7 +55,7 @@ def write(statement: Statement) -> str:
             return _sink(statement)
         case CreateSinkTable(name, source, options):
             said = f"CREATE SINK TABLE {_new(statement)}{quoted(name)} FROM {quoted(source)}"
-            return f"{said}\nWITH {_options(options)}"
+            return f"{said}\n{_with_options('WITH', options)}"
         case Show(things):
             return f"SHOW {things}S"
         case ShowCreate(thing, name):
@@ -60,28 +72,52 @@ def write(statement: Statement) -> str:
             return f"DROP {thing} {there}{quoted(name)}{keeps}"
 
 
+def shown(statement: Create) -> str:
+    """A statement as text, for people: what may be a secret is stars (P10)."""
+    if isinstance(statement, CreateConnection | CreateSource | CreateSink | CreateSinkTable):
+        statement = replace(statement, options=tuple(map(_hidden, statement.options)))
+    if isinstance(statement, CreateSink) and statement.url is not None:
+        statement = replace(statement, url=str(hide_uri(statement.url)))
+    return write(statement)
+
+
+def _hidden(option: Option) -> Option:
+    if isinstance(option.value, Secret):
+        return option
+    if is_secret_name(option.name.replace(" ", "-")):
+        return replace(option, value=Text(MASK))
+    return (
+        replace(option, value=Text(str(hide_uri(option.value.value))))
+        if "://" in option.value.value
+        else option
+    )
+
+
 def _source(one: CreateSource) -> str:
     columns = "" if one.columns is None else f" ({one.columns})"
-    lines = [
-        f"CREATE SOURCE {_new(one)}{quoted(one.name)}{columns} FROM {one.origin} {_options(one.options)}"
-    ]
-    lines += [f"KEY ({_names(one.key)})"] if one.key else []
-    lines += [] if one.envelope is None else [f"ENVELOPE {_text(one.envelope)}"]
+    name, origin = f"CREATE SOURCE {_new(one)}{quoted(one.name)}{columns}", f"FROM {one.origin}"
+    whole = f"{name} {origin} ({', '.join(_said(one.options))})"
+    lines = [whole] if _fits(whole) else [name, _with_options(_INDENT + origin, one.options)]
+    lines += [f"{_INDENT}KEY ({_names(one.key)})"] if one.key else []
+    lines += [] if one.envelope is None else [f"{_INDENT}ENVELOPE {_text(one.envelope)}"]
     return "\n".join(lines)
 
 
 def _sink(one: CreateSink) -> str:
+    place = (Option("namespace", Text(one.namespace or "")), Option("table", Text(one.table or "")))
+    enforced = "" if one.enforced else " NOT ENFORCED"
+    clauses = [
+        f"INTO {_text(one.url or '')}"
+        if one.catalog is None
+        else f"INTO ICEBERG CATALOG CONNECTION {quoted(one.catalog)} ({', '.join(_said(place))})",
+        *([] if one.aws is None else [f"USING AWS CONNECTION {quoted(one.aws)}"]),
+        *([f"KEY ({_names(one.key)}){enforced}"] if one.key else []),
+        *([] if one.mode is None else [f"MODE {one.mode}"]),
+        *([f"PARTITION BY ({', '.join(one.partition)})"] if one.partition else []),
+    ]
     lines = [f"CREATE SINK {_new(one)}{quoted(one.name)} FROM {quoted(one.source)}"]
-    if one.catalog is None:
-        lines.append(f"INTO {_text(one.url or '')}")
-    else:
-        place = f"NAMESPACE = {_text(one.namespace or '')}, TABLE = {_text(one.table or '')}"
-        lines.append(f"INTO ICEBERG CATALOG CONNECTION {quoted(one.catalog)} ({place})")
-    lines += [] if one.aws is None else [f"USING AWS CONNECTION {quoted(one.aws)}"]
-    lines += [f"KEY ({_names(one.key)}){'' if one.enforced else ' NOT ENFORCED'}"] if one.key else []
-    lines += [] if one.mode is None else [f"MODE {one.mode}"]
-    lines += [f"PARTITION BY ({', '.join(one.partition)})"] if one.partition else []
-    lines += [f"WITH {_options(one.options)}"] if one.options else []
+    lines += (_INDENT + clause for clause in clauses)
+    lines += [_with_options(f"{_INDENT}WITH", one.options)] if one.options else []
     return "\n".join(lines)
 
 
@@ -91,13 +127,26 @@ def _new(
     return "IF NOT EXISTS " if one.if_absent else ""
 
 
-def _options(options: Iterable[Option]) -> str:
-    said = [f"{_option_name(one.name)} = {_value(one.value)}" for one in options]
-    return "(" + ", ".join(said) + ")"
+def _with_options(head: str, options: Iterable[Option]) -> str:
+    """Options behind a word: in its line, or in lines of their own. Values stay as they are."""
+    said = _said(options)
+    line = f"{head} ({', '.join(said)})"
+    if _fits(line):
+        return line
+    margin = " " * (len(head) - len(head.lstrip()))
+    return f"{head} (\n" + ",\n".join(margin + _INDENT + one for one in said) + f"\n{margin})"
+
+
+def _fits(line: str) -> bool:
+    return len(line) <= COLUMNS and "\n" not in line
+
+
+def _said(options: Iterable[Option]) -> list[str]:
+    return [f"{_option_name(one.name)} = {_value(one.value)}" for one in options]
 
 
 def _option_name(name: str) -> str:
-    return name.upper() if _PLAIN_OPTION.fullmatch(name) else _text(name)
+    return name.upper() if _PLAIN_OPTION.fullmatch(name) and not name.endswith(SECRET) else _text(name)
 
 
 def _value(value: Value) -> str:
@@ -111,7 +160,9 @@ def _names(names: Iterable[str]) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name that is no keyword, wherever it stands."""
+    """A name as it is read; in quotes, where it could be taken for a keyword or for another name."""
+    if _PLAIN_NAME.fullmatch(name) and name.upper() not in WORDS:
+        return name
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -63,7 +63,7 @@ FORMS: dict[str, Statement] = {
         Target.ICEBERG,
         (
             *said(type="rest", uri="https://host:8081/api/catalog", user="me"),
-            Option("password secret", Word("iceberg_pass")),
+            Option("password", Secret("iceberg_pass")),
             Option("aws connection", Text("...")),
             Option("credential", Secret("Login")),
         ),
@@ -77,6 +77,15 @@ FORMS: dict[str, Statement] = {
         "k", Target.KAFKA, said(broker="h:9092")
     ),
     "CREATE CONNECTION p TO POSTGRES ()": CreateConnection("p", Target.POSTGRES),
+    "CREATE CONNECTION k TO KAFKA (PASSWORD SECRET P, AWS CONNECTION A, 'x secret' '')": CreateConnection(
+        "k",
+        Target.KAFKA,
+        (
+            Option("password", Secret("p")),
+            Option("aws connection", Word("a")),
+            Option("x secret", Text("")),
+        ),
+    ),
     """CREATE SOURCE orders (id long, total decimal(10, 2), "a;b" string)
        FROM COCKROACHDB CHANGEFEED (URL = 's3://bucket/feed', TOPIC = 'orders')
        KEY (id) ENVELOPE wrapped""": (
@@ -185,6 +194,10 @@ def test_places_are_those_of_the_file() -> None:
 
 
 WRONG = {
+    "CREATE SINK a FROM b INTO 'x' PARTITON BY (i)": (
+        "'PARTITON' was not expected (line 1, column 31)",
+        "Did you mean PARTITION? Expected: KEY, MODE, NAMESPACE, PARTITION, USING, WITH or the end of the",
+    ),
     "CREATE SNIK s": ("'SNIK' was not expected (line 1, column 8)", "Did you mean SINK?"),
     "SHOW SINKS;\nCREATE SINK a\n FORM b": (
         "'FORM' was not expected (line 3, column 2)",
@@ -198,7 +211,13 @@ WRONG = {
     "CREATE SINK a FROM b INTO 'x' KEY id": ("'id' was not expected", "Expected: '('."),
     "CREATE CONNECTION c TO AWS (REGION = 'x' TOKEN = 'y')": ("'TOKEN' was not expected", "')' or ','"),
     "CREATE CONNECTION c TO AWS (REGION = 'x', region = 'y')": ("the option 'region' stands twice", "Leave"),
-    "CREATE SINK a FROM b INTO 'x": ("this quote is never closed (line 1, column 27)", "Close it with '."),
+    "CREATE CONNECTION c TO AWS (REGION, TOKEN = 'y')": ("the option REGION has no value", "NAME = "),
+    "CREATE CONNECTION c TO AWS (ACCESS KEY x)": ("the option ACCESS KEY X has no value", "NAME = 'value'"),
+    "CREATE SINK a FROM b INTO 'x": ("this quote is never closed (line 1, column 27)", "with another '."),
+    "CREATE SECRET a FROM ENV 'A;\nCREATE SECRET b FROM ENV 'B';": (
+        "this quote is never closed (line 2, column 28)",
+        "On line 1 a text in quotes begins that goes on over several lines",
+    ),
     "SHOW SINKS; /* x": ("this comment is never closed (line 1, column 13)", "Close it with */."),
     "CREATE SINK a FROM b INTO 'x' MODE append KEY (i) MODE upsert": ("MODE stands twice", "Leave one"),
     "CREATE SINK a FROM b INTO 'x' KEY (i, j, i)": ("the key names 'i' twice", "once"),

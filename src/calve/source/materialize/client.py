@@ -66,8 +66,9 @@ class Login:
                 with connection.cursor() as cursor:
                     yield cursor
         except psycopg.Error as error:
+            said = " ".join(str(error).split()) or type(error).__name__
             raise StoreError(
-                f"Materialize{place}: {self.redact(str(error).strip() or type(error).__name__)}",
+                f"Materialize{place}: {self.redact(said)}",
                 hint="Look at host, port, user and database, and at what the server says. Nothing was lost: "
                 "the next start goes on.",
             ) from None
