@@ -19,10 +19,17 @@ coordinator  from the claim to the last commit
 hold         what a run last saw of its table, and its one way to the catalog
 foreign      what others committed meanwhile
 refusal      verdicts as errors
+doctor       what a catalog and its store can do, tried
+machine      what this machine has, tried
+probe        … a Spark session, in a process of its own
+diagnosis    what was tried, and how it ended
 health       how the sink is, what it has done, what it can do
 meter        what it does, counted as it happens
 result       what its calls answer
 clock        the time, at the edge
+addresses    where a table is that a person names
+drop         a sink is forgotten
+inspect      what a table tells of its sinks, with nothing running; a room of its own
 replay       rows of a quarantine into their table; a room of its own
 spark        the pipeline on Spark; a room of its own
 """

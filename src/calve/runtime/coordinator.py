@@ -37,6 +37,7 @@ from calve.table.base import last_sequence
 from calve.table.build import Attempt, Prepared, Ready
 from calve.table.commit import Sent, may_pass, refuses
 from calve.table.premises import Before, broken
+from calve.table.sinks import check_not_dropped
 
 
 @dataclass(slots=True)
@@ -158,6 +159,8 @@ class Coordinator(Hold):
 
     def _refusal(self, verdict: Verdict, lower: int) -> CalveError:
         held = self.found()
+        if held is None:
+            check_not_dropped(self.identity.table_name, self.base.metadata, self.identity.sink_id)
         progress = self.progress if held is None else held.progress
         return refusal(verdict, self.identity.table_name, progress, lower=lower, root=self.fence.root(held))
 

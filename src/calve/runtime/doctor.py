@@ -10,13 +10,13 @@ also after a failure; files that a catalog leaves behind lie below the scratch t
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 import time
 import uuid
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field
-from enum import StrEnum
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog, MetastoreCatalog
@@ -29,6 +29,7 @@ from calve.config.sink import SinkConfig
 from calve.model.errors import AccessDenied, CalveError, CatalogError, CatalogWithoutTags, StoreError
 from calve.model.progress import Progress
 from calve.protocol.retry import Answer
+from calve.runtime.diagnosis import Diagnosis, Found, Outcome, skipped, tried
 from calve.store import store_for
 from calve.store.objects import ObjectStore
 from calve.table.base import Base, read_base
@@ -49,58 +50,44 @@ _NEEDED = ("connect", "list", "namespace", "table", "store", "compare-and-swap")
 """Without these, what follows cannot be tried."""
 
 
-class Outcome(StrEnum):
-    """How a check ended."""
-
-    OK = "ok"
-    NOTE = "note"  # it works, and a person should know something
-    FAILED = "failed"
-    SKIPPED = "skipped"  # what it needs has failed
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that was tried."""
-
-    name: str
-    outcome: Outcome
-    words: str
-    hint: str = ""
-    milliseconds: float = 0.0
-
-
-@dataclass(slots=True)
-class Diagnosis:
-    """What a doctor found of a connection."""
-
-    place: str
-    checks: list[Check] = field(default_factory=list)
-
-    @property
-    def ok(self) -> bool:
-        """Whether a sink can run here."""
-        return all(check.outcome in (Outcome.OK, Outcome.NOTE) for check in self.checks)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The same for a program."""
-        return {"place": self.place, "ok": self.ok, "checks": [asdict(check) for check in self.checks]}
-
-    def __str__(self) -> str:
-        lines = [f"{self.place}: {'all is well' if self.ok else 'a sink cannot run here yet'}"]
-        for check in self.checks:
-            lines.append(f"  {check.outcome:<8} {check.name:<17} {check.words}")
-            if check.hint:
-                lines.append(f"  {'':<26} → {check.hint}")
-        return "\n".join(lines)
-
-
 def doctor(
     connection: CatalogConfig | SinkConfig | Mapping[str, object] | str, *, namespace: str | None = None
 ) -> Diagnosis:
     """Try all that a sink needs of a catalog and its store. `namespace` is one that is there already, for
     logins that may not create any. Nothing is raised for what is found: it stands in the diagnosis."""
     config = _catalog(connection)
-    return _Visit(config, namespace).run()
+    with _like_it(config) as tried_on:
+        found = _Visit(tried_on, namespace).run()
+    found.place = f"{config.type} catalog {config.uri or config.warehouse}"
+    return found
+
+
+@contextmanager
+def _like_it(config: CatalogConfig) -> Iterator[CatalogConfig]:
+    """The catalog; or, where an embedded one is not there yet, one like it in a scratch folder beside it. A
+    diagnosis makes no catalog, and could not remove it: a sink may have begun to use it meanwhile."""
+    file = _not_there_yet(config)
+    if file is None:
+        yield config
+        return
+    there = next(place for place in file.absolute().parents if place.is_dir())
+    try:
+        scratch = tempfile.mkdtemp(prefix=".calve-doctor-", dir=there)
+    except OSError:
+        yield config  # it cannot be made there either, and says why
+        return
+    try:
+        yield config.replace(warehouse=scratch)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _not_there_yet(config: CatalogConfig) -> Path | None:
+    """The file of an embedded catalog that nobody has made."""
+    if not config.is_embedded or config.uri is None:
+        return None
+    file = Path(config.uri.reveal().removeprefix("sqlite:///"))
+    return None if file.exists() else file
 
 
 def _catalog(connection: CatalogConfig | SinkConfig | Mapping[str, object] | str) -> CatalogConfig:
@@ -111,14 +98,6 @@ def _catalog(connection: CatalogConfig | SinkConfig | Mapping[str, object] | str
     if isinstance(connection, str):
         return SinkConfig.from_url(connection).catalog
     return SinkConfig.from_options({"namespace": "ns", "table.name": "t", **connection}).catalog
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What a check that did not fail says."""
-
-    words: str
-    hint: str = ""
 
 
 class _Visit:
@@ -138,7 +117,7 @@ class _Visit:
 
     def run(self) -> Diagnosis:
         """All checks, in order; what was made is removed."""
-        found = Diagnosis(f"{self._config.type} catalog {self._config.uri or self._config.warehouse}")
+        found = Diagnosis(self._config.name)
         lost = False
         for name, check in (
             ("connect", self._connect),
@@ -150,10 +129,10 @@ class _Visit:
             ("tags", self._keep_tags),
             ("clock", self._compare_clocks),
         ):
-            one = Check(name, Outcome.SKIPPED, "not tried") if lost else _tried(name, check)
+            one = skipped(name) if lost else tried(name, check)
             found.checks.append(one)
             lost = lost or (one.outcome is Outcome.FAILED and name in _NEEDED)
-        found.checks.append(_tried("clean up", self._clean_up))
+        found.checks.append(tried("clean up", self._clean_up))
         return found
 
     @property
@@ -166,37 +145,37 @@ class _Visit:
         assert self._loaded is not None
         return self._loaded
 
-    def _connect(self) -> _Found:
+    def _connect(self) -> Found:
         self._opened = open_catalog(self._config)
         self._made.append(self._opened.close)
         many = "one request can commit to several tables" if commits_many(self._opened) else ""
-        return _Found(f"the catalog answers{'; ' + many if many else ''}")
+        return Found(f"the catalog answers{'; ' + many if many else ''}")
 
-    def _list(self) -> _Found:
+    def _list(self) -> Found:
         try:
             with reaching(self._namespace):
-                return _Found(f"{len(self._catalog.list_namespaces())} namespaces")
+                return Found(f"{len(self._catalog.list_namespaces())} namespaces")
         except AccessDenied as error:  # a sink lists nothing
-            return _Found("the login may not list, and a sink needs not", hint=error.message)
+            return Found("the login may not list, and a sink needs not", hint=error.message)
 
-    def _make_namespace(self) -> _Found:
+    def _make_namespace(self) -> Found:
         shown = ".".join(self._namespace)
         with reaching(self._namespace):
             if not self._makes_namespace:
                 if not self._catalog.namespace_exists(self._namespace):
                     raise CatalogError(f"there is no namespace {shown}", hint="Name one that is there.")
-                return _Found(f"{shown} is there")
+                return Found(f"{shown} is there")
             try:
                 self._catalog.create_namespace(self._namespace)
             except ForbiddenError as error:
                 raise AccessDenied(
                     f"the login may not create a namespace: {str(error)[:300]}",
-                    hint="Name one that is there: doctor(…, namespace='sales').",
+                    hint="Name one that is there: namespace='sales', or calve doctor --namespace sales.",
                 ) from error
         self._made.append(lambda: self._catalog.drop_namespace(self._namespace))
-        return _Found(f"{shown} was created")
+        return Found(f"{shown} was created")
 
-    def _make_table(self) -> _Found:
+    def _make_table(self) -> Found:
         before = time.time()
         self._made.append(self._drop_table)  # it may be there although its creation failed
         with reaching(self._identifier):
@@ -204,7 +183,7 @@ class _Visit:
         self._loaded = table
         if not isinstance(self._catalog, MetastoreCatalog):  # there the time is ours
             self._skews["catalog"] = table.metadata.last_updated_ms / 1000 - (before + time.time()) / 2
-        return _Found(f"a table was created at {table.location()}")
+        return Found(f"a table was created at {table.location()}")
 
     def _drop_table(self) -> None:
         try:
@@ -214,7 +193,7 @@ class _Visit:
         except (NotImplementedError, RESTError, StoreError, AccessDenied):
             self._catalog.drop_table(self._identifier)  # a catalog that keeps the files drops the table
 
-    def _use_store(self) -> _Found:
+    def _use_store(self) -> Found:
         location = f"{data_location(self._table.metadata)}/calve-doctor-{uuid.uuid4()}"
         store, content = store_for(location, access_of(self._table.io)), uuid.uuid4().bytes
         before = time.time()
@@ -230,10 +209,10 @@ class _Visit:
         try:
             store.delete(location)
         except (StoreError, AccessDenied) as error:
-            return _Found("an object was written and read, and cannot be deleted", hint=error.message)
-        return _Found("an object was written, read and deleted")
+            return Found("an object was written and read, and cannot be deleted", hint=error.message)
+        return Found("an object was written, read and deleted")
 
-    def _swap(self) -> _Found:
+    def _swap(self) -> Found:
         """Two claims on one base: one must win. On main, which every catalog has: whether it keeps tags is
         asked next."""
         base = read_base(self._table)
@@ -249,14 +228,14 @@ class _Visit:
             if isinstance(update, AddSnapshotUpdate):
                 with suppress(StoreError, AccessDenied):  # nobody will ever name it, and it harms nobody
                     base.io.delete(update.snapshot.manifest_list)
-        return _Found("of two commits on one base, one was taken and one refused")
+        return Found("of two commits on one base, one was taken and one refused")
 
     def _claim_attempt(self, base: Base, fence: Fence) -> tuple[Base, Attempt]:
         writer, snapshot_id, now_ms = uuid.uuid4(), uuid.uuid4().int >> 66, time.time_ns() // 10**6
         progress = Progress(fence.sink_id, frontier=0, lower=0, generation=1, writer=writer, source="doctor")
         return base, Builder(fence).claim(base, progress, snapshot_id, now_ms, "true")
 
-    def _keep_tags(self) -> _Found:
+    def _keep_tags(self) -> Found:
         fence = TagFence(f"{_SINK}-tag")
         send(self._catalog, *self._claim_attempt(read_base(load(self._catalog, self._identifier)), fence))
         if fence.find(load(self._catalog, self._identifier)) is None:
@@ -265,24 +244,24 @@ class _Visit:
                 hint="calve keeps a sink's progress in a tag. Use a catalog that stores Iceberg tags, or run "
                 "sinks with fence = 'main'.",
             )
-        return _Found("tags are kept")
+        return Found("tags are kept")
 
-    def _compare_clocks(self) -> _Found:
+    def _compare_clocks(self) -> Found:
         if not self._skews:
-            return _Found("there is no clock but this machine's")
+            return Found("there is no clock but this machine's")
         words = ", ".join(f"{who} {skew:+.1f} s" for who, skew in self._skews.items())
         if max(map(abs, self._skews.values())) > SKEW_SECONDS_MAX:
             raise CatalogError(
                 f"clocks are too far apart: {words} from this machine's",
                 hint="Let this machine follow a time server: AWS refuses signatures that are 15 minutes off.",
             )
-        return _Found(f"{words} from this machine's")
+        return Found(f"{words} from this machine's")
 
-    def _clean_up(self) -> _Found:
+    def _clean_up(self) -> Found:
         failed = [error for undo in self._made[::-1] if (error := self._undone(undo)) is not None]
         if failed:
-            return _Found(f"{'.'.join(self._identifier)} is left behind", hint=failed[0].message)
-        return _Found("nothing is left behind")
+            return Found(f"{'.'.join(self._identifier)} is left behind", hint=failed[0].message)
+        return Found("nothing is left behind")
 
     def _undone(self, undo: Callable[[], None]) -> CalveError | None:
         try:
@@ -291,17 +270,3 @@ class _Visit:
         except CalveError as error:
             return error
         return None
-
-
-def _tried(name: str, check: Callable[[], _Found]) -> Check:
-    started = time.perf_counter()
-    try:
-        found = check()
-    except CalveError as error:
-        outcome, words, hint = Outcome.FAILED, error.message, error.hint
-    except Exception as error:  # noqa: BLE001 - whatever is found is told, and what was made is removed
-        outcome, words = Outcome.FAILED, f"it failed with {type(error).__name__}"
-        hint = "calve has no words for this yet: please report it."
-    else:
-        outcome, words, hint = Outcome.NOTE if found.hint else Outcome.OK, found.words, found.hint
-    return Check(name, outcome, words, hint, (time.perf_counter() - started) * 1000)

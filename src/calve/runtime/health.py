@@ -69,31 +69,54 @@ class Capabilities:
 
 @dataclass(slots=True)
 class SinkMetrics:
-    """What a sink has done since it was opened."""
+    """What a sink has done since it was opened. What each field says stands in docs/metrics.md, too."""
 
     rows_written: int = 0
+    """Taken in by `write_batch`; those of skipped epochs are not counted here."""
     rows_flushed: int = 0
+    """Moved on from the buffer, to a spool or into files."""
     bytes_written: int = 0
+    """The size of all files that were closed."""
     flushes: int = 0
+    """How often the buffer was emptied before the end of an epoch."""
     commits: int = 0
+    """Epochs that became a snapshot."""
     epochs_skipped: int = 0
+    """Begun again though the table has them."""
     rows_skipped: int = 0
+    """Written to skipped epochs, and dropped: the table has them."""
     epochs_empty: int = 0
+    """Committed without a change: no snapshot was made."""
     epochs_rolled_back: int = 0
+    """Given up by the caller, or open when the sink was closed."""
     batches_rewritten: int = 0
+    """Written once more because the table changed under them."""
     data_files_written: int = 0
+    """Files of rows that were closed."""
     delete_files_written: int = 0
+    """Files of deleted keys that were closed."""
     conflicts: int = 0
+    """Commits that the catalog refused because somebody else was first."""
     unknown_answers: int = 0
+    """Commits and claims whose answer was lost; the table was then asked."""
     foreign_rows: int = 0
+    """Added to the table by others, as far as this sink has looked."""
     foreign_snapshots: int = 0
+    """Committed by others, of rows, deletes or rewrites."""
     errors: int = 0
+    """Calls that ended with an error."""
     last_flush_ms: float = 0.0
+    """How long it took to empty the buffer, or to close the files of an epoch."""
     last_commit_ms: float = 0.0
+    """How long the last commit took, attempts and waiting included."""
     last_catalog_ms: float = 0.0
+    """The part of it that the catalog took."""
     last_snapshot_id: int | None = None
+    """The snapshot that this run committed last; none before its first."""
     frontier: int = 0
+    """The first epoch that is not in the table."""
     open_ms: float = 0.0
+    """Since the sink was opened."""
 
     @property
     def records_per_second(self) -> float:

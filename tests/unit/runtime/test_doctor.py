@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from calve import Outcome, doctor
 from calve.config.catalog import CatalogConfig
 from calve.config.sink import SinkConfig
 from calve.runtime import doctor as doctoring
+from calve.runtime.diagnosis import Found
 from calve.store.local import LocalStore
 from calve.table.catalogs import open_catalog
 
@@ -46,9 +48,14 @@ def test_a_connection_that_is_well_passes_and_nothing_is_left_behind(config: Cat
     assert found.ok, str(found)
     assert outcomes(found) == dict.fromkeys(NAMES, Outcome.OK)
     assert "all is well" in str(found)
-    catalog = open_catalog(config)
-    assert catalog.list_namespaces() == []
-    catalog.close()
+    assert list(Path(str(config.warehouse)).parent.iterdir()) == []
+
+
+def test_a_catalog_that_is_there_has_nothing_in_it_afterwards(config: CatalogConfig) -> None:
+    with closing(open_catalog(config)) as catalog:
+        found = doctor(config)
+        assert found.ok, str(found)
+        assert catalog.list_namespaces() == []
     left = [file.name for file in Path(str(config.warehouse)).rglob("*") if file.is_file()]
     assert left == ["catalog.db"]
 
@@ -165,9 +172,9 @@ def test_a_clock_that_is_off_is_told(config: CatalogConfig, monkeypatch: pytest.
         assert f"{skew:+.1f} s" in str(found)
 
 
-def _skewed(visit: doctoring._Visit, skew: float) -> doctoring._Found:
+def _skewed(visit: doctoring._Visit, skew: float) -> Found:
     visit._skews["store"] = skew
-    return doctoring._Found("written")
+    return Found("written")
 
 
 def test_what_nobody_foresaw_is_told_too_and_cleaned_up(

@@ -9,24 +9,23 @@ embedded in a local folder.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyiceberg.catalog import Catalog
 
 from calve.config.sink import SinkConfig
-from calve.config.url import is_sink_url, url_options
 from calve.model.errors import ConfigError, TableMissing
+from calve.model.progress import claimed_property
+from calve.runtime.addresses import Address, find_address, opened
 from calve.runtime.clock import SystemClock
 from calve.runtime.replay.candidates import Fix, Mended
 from calve.runtime.replay.kept import read_kept
 from calve.runtime.replay.names import quarantine_config, sink_of
 from calve.runtime.replay.result import Quarantined, Replayed
 from calve.runtime.replay.round import How, Replaying
-from calve.runtime.spark.lakes import find_lake
 from calve.table.base import read_base
-from calve.table.catalogs import open_catalog
 from calve.table.commit import load
 from calve.table.fence import fence_kind
 
@@ -41,8 +40,13 @@ def list_quarantine(
     `sink`: the stream's `writer.id`, where several write to the table. `catalog`: what the catalog is, where
     it is not configured: `{"type": "sql", "uri": …, "warehouse": …}`.
     """
-    with _opened(table, catalog) as (config, lake):
-        found = _with_sink(config, lake, sink or _writer_of(table))
+    return list_at(find_address(table, sink, catalog))
+
+
+def list_at(address: Address) -> tuple[Quarantined, ...]:
+    """The rows that wait in the quarantine of the table at an address."""
+    with opened(address) as lake:
+        found = _with_sink(address, lake)
         if found is None:
             return ()
         target = read_base(load(lake, found.identifier))
@@ -65,35 +69,38 @@ def replay_quarantine(
     in the same order. Upsert: `absent="insert"` also puts in rows whose key is not in the table, and
     `newest=True` puts rows in as new changes, whatever the table has.
     """
+    return replay_at(find_address(table, sink, catalog), fix=fix, absent=absent, newest=newest)
+
+
+def replay_at(
+    address: Address, *, fix: Fix | None = None, absent: str = "hold", newest: bool = False
+) -> Replayed:
+    """The same, for the table at an address."""
     if absent not in _ABSENT:
         raise ConfigError(f"absent cannot be {absent!r}", hint=f"It is one of: {', '.join(_ABSENT)}.")
-    with _opened(table, catalog) as (config, lake):
-        found = _with_sink(config, lake, sink or _writer_of(table))
+    with opened(address) as lake:
+        found = _with_sink(address, lake)
         if found is None:
-            return Replayed(config.table_name, None, 0, 0, ())
+            return Replayed(address.table_name, None, 0, 0, ())
         how = How(newest=newest, insert_absent=absent == "insert")
         return Replaying(found, lake, SystemClock(), how, Mended(fix)).run()
 
 
-@contextmanager
-def _opened(table: str, said: Mapping[str, Any] | None) -> Iterator[tuple[SinkConfig, Catalog]]:
-    lake = find_lake(table, dict(said or {}), {})
-    config = SinkConfig(namespace=lake.namespace, table=lake.table, catalog=lake.catalog)
-    catalog = open_catalog(lake.catalog)
+def waiting_rows(config: SinkConfig, catalog: Catalog) -> int | None:
+    """How many rows of a sink wait in the quarantine; `None` if it has none."""
+    beside = quarantine_config(config)
     try:
-        yield config, catalog
-    finally:
-        catalog.close()
+        table = load(catalog, beside.identifier)
+    except TableMissing:
+        return None
+    if claimed_property(beside.sink_id) not in table.metadata.properties:
+        return None
+    return len(read_kept(config, read_base(load(catalog, config.identifier)), read_base(table)).waiting)
 
 
-def _writer_of(table: str) -> str | None:
-    """The writer.id that a URL names."""
-    named = url_options(table).get("writer.id") if is_sink_url(table) else None
-    return None if named is None else str(named)
-
-
-def _with_sink(config: SinkConfig, catalog: Catalog, said: str | None) -> SinkConfig | None:
+def _with_sink(address: Address, catalog: Catalog) -> SinkConfig | None:
     """The stream's sink; `None` if the table has no quarantine. A table that is not there is an error."""
+    config, said = replace(address, sink_id=None).sink, address.sink_id
     load(catalog, config.identifier)
     try:
         quarantine = load(catalog, quarantine_config(config).identifier)

@@ -22,8 +22,12 @@ frame       what Spark does: times, shuffle, tasks
 stash       what waits beside the checkpoint, and who may say so
 outbox      batches whose files are closed, kept until their commit landed
 files       small files beside a checkpoint
-ship        how the writer's code reaches executors
+ship        how the code of tasks reaches executors
+read        any snapshot of a table as a frame
+rows        its plan as joins and a union; shapes: Iceberg's types in Spark
+native      files by Spark's own reader
+carried     files by pyarrow in executors; constants: what their partitions say of them
 progress    what a person sees
 
-Executors import `writer`, never this room.
+Executors import `reader` and `writer`, never this room.
 """

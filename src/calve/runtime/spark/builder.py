@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 
 from calve.config.stream import StreamConfig
 from calve.config.units import nearest
-from calve.model.errors import ConfigError
+from calve.model.errors import OtherWord
 from calve.runtime.spark.checks import check_columns, check_reach, check_target
 from calve.runtime.spark.columns import arrow_schema
 from calve.runtime.spark.said import Said
@@ -54,10 +54,6 @@ _SPARK_WORDS = {
     "writeTo": ".to_table('lake.sales.orders')",
 }
 """How Spark's writers say what a method of ours does."""
-
-
-class _OtherWord(ConfigError, AttributeError):
-    """A word of Spark's. Also what `hasattr` expects where there is no such method."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +140,7 @@ class Builder:
     def __getattr__(self, name: str) -> Any:
         told = self._ELSEWHERE.get(name) or (f"Write {_SPARK_WORDS[name]}." if name in _SPARK_WORDS else None)
         if told is not None:
-            raise _OtherWord(f"calve.{self._NAME} has no {name}", hint=told)
+            raise OtherWord(f"calve.{self._NAME} has no {name}", hint=told)
         near = nearest(name, [word for word in dir(type(self)) if not word.startswith("_")])
         raise AttributeError(
             f"calve.{self._NAME}(…) has no {name!r}" + (f". Did you mean {near!r}?" if near else ""),

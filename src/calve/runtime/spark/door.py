@@ -26,17 +26,19 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
 from calve.config.stream import FrontierKind
-from calve.model.errors import ConfigError
+from calve.model.errors import CalveError, ConfigError
 from calve.model.time import check_time
 from calve.runtime.result import EpochResult
 from calve.runtime.spark.bounded import write_bounded
 from calve.runtime.spark.builder import Builder
 from calve.runtime.spark.checks import check_frame, checkpoint_of, trigger_of
 from calve.runtime.spark.feed import Feed
+from calve.runtime.spark.frame import Clockwork
 from calve.runtime.spark.pipeline import Pipeline
+from calve.runtime.spark.planning import Planned
 from calve.runtime.spark.progress import SinkListener, register
 from calve.runtime.spark.said import FrontierSaid, bad_rows
-from calve.runtime.spark.stops import quiet
+from calve.runtime.spark.stops import keep_failures, quiet
 from calve.table.catalogs import open_catalog
 
 _log = logging.getLogger("calve.spark")
@@ -178,11 +180,21 @@ class StreamWriter(Builder):
         _log.info("query %s writes %s", query.id, asked.config)
         return query
 
+    def planned(self, table: str) -> list[Planned]:
+        """The tables that `to_table` would write. Nothing is opened, created or started."""
+        asked = self._asked(table)
+        lake = self._said.lake(table, dict(self._frame.sparkSession.conf.getAll))
+        config = asked.config
+        times = config.source if config.time_column is None else Clockwork(config, self._frame.schema).meaning
+        return [Planned(lake, config, asked.arrival.rows.schema, times)]
+
     def _checkpoint(self, session: Mapping[str, str]) -> str | None:
         return checkpoint_of(self._said.checkpoint, self._query_name, session)
 
     def _start(self, checkpoint: str, process: Callable[[DataFrame, int], None]) -> StreamingQuery:
-        writer = self._frame.writeStream.foreachBatch(quiet(process)).option("checkpointLocation", checkpoint)
+        failures: list[CalveError] = []
+        called = quiet(process, failures.append)
+        writer = self._frame.writeStream.foreachBatch(called).option("checkpointLocation", checkpoint)
         if self._trigger:
             try:
                 writer = writer.trigger(**self._trigger)
@@ -194,7 +206,9 @@ class StreamWriter(Builder):
                 ) from error
         if self._query_name is not None:
             writer = writer.queryName(self._query_name)
-        return writer.start()
+        query = writer.start()
+        keep_failures(query, failures)
+        return query
 
 
 class BoundedWriter(Builder):

@@ -29,6 +29,7 @@ from calve.decode.messages import Kernel
 from calve.decode.structs import Place
 from calve.envelope.base import Boundaries, Envelope, Sample
 from calve.envelope.read import decode, read
+from calve.model.columns import OP
 from calve.model.errors import Diverged, SchemaMismatch
 from calve.runtime.spark.files import CheckpointFiles
 from calve.runtime.spark.pipeline import Part, Pipeline
@@ -45,6 +46,7 @@ from calve.runtime.spark.topics import (
     keep_topic,
     read_topics,
 )
+from calve.runtime.spark.view import Seen, View
 from calve.runtime.spark.work import Heard
 
 _log = logging.getLogger("calve.feed")
@@ -90,6 +92,16 @@ class Feed:
     """What a checkpoint is of, where offsets mean nothing elsewhere: a folder, a relation; no login in it."""
     ids: Callable[[], Mapping[str, str]] = dict
     """What tells a topic from another one that came into its place, where the source knows that."""
+    bounded: Callable[[], DataFrame] | None = None
+    """All messages that the source has now, for who compares; `None` where they cannot be read as a whole."""
+    view: View | None = None
+    """A query over the changes of the feed's table."""
+
+    def seen(self, changes: DataFrame, table: SourceTable) -> Seen:
+        """Changes of a table as the view shows them."""
+        if self.view is None:
+            return Seen(changes, {name: name for name in table.names}, carried(table))
+        return self.view.over_changes(changes, OP, carried(table))
 
     def __repr__(self) -> str:
         return f"<a feed of {'all topics' if self.topics is None else ', '.join(self.topics)}>"
@@ -108,8 +120,8 @@ class _Topic:
     """The columns of its changes."""
 
 
-Make = Callable[[str, Envelope, SourceTable, DataFrame], Pipeline]
-"""The pipeline of a topic, whose decoded messages have the columns of this frame."""
+Make = Callable[[str, Envelope, SourceTable, Seen], Pipeline]
+"""The pipeline of a topic, whose changes are seen so."""
 
 
 class FeedRun:
@@ -181,8 +193,10 @@ class FeedRun:
     def _decoded(self, topic: _Topic, messages: DataFrame, states: States | None) -> DataFrame:
         mine = _of(topic.name, messages)
         if states is None or self._feed.boundaries is None:
-            return decode(mine, topic.envelope, topic.table, self._read.get(topic.name))
-        return self._feed.boundaries.decode(mine, topic.table, states.before)
+            changes = decode(mine, topic.envelope, topic.table, self._read.get(topic.name))
+        else:
+            changes = self._feed.boundaries.decode(mine, topic.table, states.before)
+        return self._feed.seen(changes, topic.table).frame
 
     def _states(self, messages: DataFrame, micro_batch: int) -> States | None:
         """What the boundaries are before and after a micro-batch, where they are a topic of their own."""
@@ -272,9 +286,9 @@ class FeedRun:
 
     def _topic(self, name: str, table: SourceTable, version: int, messages: DataFrame) -> _Topic:
         envelope = self._feed.envelope(name)
-        changes = envelope.decode(_of(name, messages), table)
-        pipeline = self._make(name, envelope, table, changes)
-        return _Topic(name, envelope, table, pipeline, version, changes.schema)
+        seen = self._feed.seen(envelope.decode(_of(name, messages), table), table)
+        pipeline = self._make(name, envelope, table, seen)
+        return _Topic(name, envelope, table, pipeline, version, seen.frame.schema)
 
     def _learn(self, topic: _Topic, found: Sequence[Sample], messages: DataFrame) -> None:
         """Take note of columns that a topic has since now."""
@@ -286,9 +300,9 @@ class FeedRun:
         warn_of_guesses(replace(table, guessed=new), f"topic {topic.name}")
         topic.table = table
         topic.version += 1
-        changes = topic.envelope.decode(_of(topic.name, messages), table)
-        topic.changes = changes.schema
-        topic.pipeline.change_columns(topic.changes, carried(table))
+        seen = self._feed.seen(topic.envelope.decode(_of(topic.name, messages), table), table)
+        topic.changes = seen.frame.schema
+        topic.pipeline.change_columns(topic.changes, seen.carried)
         self._keep(topic)
 
     def _allowed(self, name: str, known: SourceTable, shown: SourceTable) -> SourceTable:

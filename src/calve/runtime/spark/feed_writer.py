@@ -12,18 +12,16 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
-from urllib.parse import quote
 
-from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
 from calve.config.columns import SourceTable
 from calve.config.names import check_table
 from calve.config.sink import Mode
 from calve.config.stream import FrontierKind, StreamConfig
-from calve.config.url import is_sink_url, show_name
+from calve.config.url import show_name
 from calve.envelope.base import Envelope
 from calve.model.columns import MARK, OP, ORDER, PARTITION, POSITION, TIME
 from calve.model.errors import BadKey, ConfigError
@@ -31,20 +29,25 @@ from calve.runtime.spark.columns import arrow_schema
 from calve.runtime.spark.door import StreamWriter
 from calve.runtime.spark.feed import Feed, FeedRun
 from calve.runtime.spark.files import CheckpointFiles
+from calve.runtime.spark.frame import Clockwork
 from calve.runtime.spark.intervals import parse_interval
 from calve.runtime.spark.labels import labels_of
-from calve.runtime.spark.lakes import parse_name
+from calve.runtime.spark.lakes import TABLE as _TABLE
+from calve.runtime.spark.lakes import TOPIC as _TOPIC
+from calve.runtime.spark.lakes import Lake, table_of
 from calve.runtime.spark.pipeline import Pipeline
+from calve.runtime.spark.planning import Planned
 from calve.runtime.spark.progress import register
+from calve.runtime.spark.run import arrival_of
 from calve.runtime.spark.said import FrontierSaid
 from calve.runtime.spark.ship import ship
-from calve.runtime.spark.topics import carried, check_id, check_named, check_place
+from calve.runtime.spark.topics import check_id, check_named, check_place
+from calve.runtime.spark.view import Seen
 from calve.table.catalogs import open_catalog
 
 _log = logging.getLogger("calve.spark")
 
 _ENVELOPES = "The envelope of the source says it."
-_TABLE, _TOPIC = "{table}", "{topic}"
 
 
 class FeedWriter(StreamWriter):
@@ -87,6 +90,29 @@ class FeedWriter(StreamWriter):
             )
         return self._to(dict(names or {}), pattern, joins=new_tables)
 
+    def planned(self, table: str) -> list[Planned]:
+        """The tables that `to_table` or `to_tables` would write, as far as they are known."""
+        topics = self._feed.topics
+        is_pattern = _TABLE in table or _TOPIC in table
+        names = {} if is_pattern or topics is None else {topics[0]: table}
+        self._said.take_url(table)
+        self._check_said()
+        found = {}
+        for topic, config, seen in self._declared(names, table):
+            schema = seen.frame.schema
+            clockwork = None if config.time_column is None else Clockwork(config, schema)
+            rows = arrival_of(config, arrow_schema(schema), clockwork).rows
+            meaning = self._feed.envelope(topic).meaning
+            found[topic] = Planned(self._lake(topic, names, table), config, rows.schema, meaning, topic)
+        for topic in topics or ():
+            if topic not in found:
+                found[topic] = Planned(self._lake(topic, names, table), topic=topic)
+        return list(found.values())
+
+    def _lake(self, topic: str, names: Mapping[str, str], pattern: str) -> Lake:
+        session = dict(self._frame.sparkSession.conf.getAll)
+        return self._said.lake(_name(topic, names, pattern), session)
+
     def _to(self, names: Mapping[str, str], pattern: str, *, joins: bool) -> StreamingQuery:
         if self._trigger.get("availableNow") and self._feed.all_at_once is not None:
             self._frame = self._feed.all_at_once()
@@ -117,18 +143,14 @@ class FeedWriter(StreamWriter):
 
         for topic in {**self._feed.tables, **dict.fromkeys(self._feed.topics or ())}:
             take(topic)
-        # Without a message: an envelope may look at the messages, and a stream cannot be looked at.
-        nothing = self._frame.sparkSession.createDataFrame([], self._feed.frame.schema)
-        for topic, table in self._feed.tables.items():
-            changes = self._feed.envelope(topic).decode(nothing, table)
-            self._config(topic, self._feed.envelope(topic), table, changes, names, pattern)
+        list(self._declared(names, pattern))
 
-        def make(topic: str, envelope: Envelope, table: SourceTable, changes: DataFrame) -> Pipeline:
+        def make(topic: str, envelope: Envelope, table: SourceTable, seen: Seen) -> Pipeline:
             take(topic)
-            config = self._config(topic, envelope, table, changes, names, pattern)
+            config = self._config(topic, envelope, table, seen, names, pattern)
             pipeline = Pipeline(
                 config,
-                arrow_schema(changes.schema),
+                arrow_schema(seen.frame.schema),
                 catalog,
                 watchers=self._listeners,
                 source=envelope.meaning if envelope.timed else None,
@@ -149,6 +171,23 @@ class FeedWriter(StreamWriter):
         weakref.finalize(run, catalog.close)
         register(query.id, lambda: [pipeline.reporter for pipeline in run.pipelines])
         return query
+
+    def _check_view(self, seen: Seen, key: tuple[str, ...]) -> None:
+        if seen.filters and not key and "equality.delete.columns" not in self._said.all():
+            raise BadKey(
+                "the view filters rows, and its source has no key: what fails the filter could not be told "
+                "from what never passed it",
+                hint="Name the key of the source, or leave the filter out.",
+            )
+
+    def _declared(self, names: Mapping[str, str], pattern: str) -> Iterator[tuple[str, StreamConfig, Seen]]:
+        """What is asked of the tables whose columns are known before a message."""
+        # An envelope may look at the messages, and a stream cannot be looked at.
+        nothing = self._frame.sparkSession.createDataFrame([], self._feed.frame.schema)
+        for topic, table in self._feed.tables.items():
+            envelope = self._feed.envelope(topic)
+            seen = self._feed.seen(envelope.decode(nothing, table), table)
+            yield topic, self._config(topic, envelope, table, seen, names, pattern), seen
 
     def _check_checkpoint(self, files: CheckpointFiles) -> None:
         feed = self._feed
@@ -177,7 +216,7 @@ class FeedWriter(StreamWriter):
         topic: str,
         envelope: Envelope,
         table: SourceTable,
-        changes: DataFrame,
+        seen: Seen,
         names: Mapping[str, str],
         pattern: str,
     ) -> StreamConfig:
@@ -195,50 +234,40 @@ class FeedWriter(StreamWriter):
         said = self._said.copy()
         said.take_url(_name(topic, names, pattern))
         said.by_method.setdefault("write.mode", str(said.by_option.pop("write.mode", Mode.UPSERT)))
+        key = table.key if self._feed.view is None else seen.key(table.key, self._feed.view.name)
+        self._check_view(seen, key)
         if "equality.delete.columns" not in said.all():
-            if not table.key and said.by_method["write.mode"] == Mode.UPSERT:
+            if not key and said.by_method["write.mode"] == Mode.UPSERT:
                 raise BadKey(
                     f"topic {topic!r} has no key: nothing says which row a change is of",
                     hint="Name it by .key('id'), or declare it with the columns; without one there is "
                     ".mode('changelog').",
                 )
-            if table.key:
-                said.by_method["equality.delete.columns"] = table.key
+            if key:
+                said.by_method["equality.delete.columns"] = key
         said.by_method["op.column"] = OP
         order = (TIME, ORDER) if envelope.timed else (POSITION, ORDER)
         has_key = "equality.delete.columns" in said.all()
         if has_key or envelope.timed:
-            columns = [name for name in order if name in changes.columns]
+            columns = [name for name in order if name in seen.frame.columns]
             said.by_method["sequence.by"] = tuple(columns if has_key else columns[:1])
         if envelope.timed:
             said.frontier = FrontierSaid(FrontierKind.MARK, mark=MARK, partition=PARTITION)
             if isinstance(said.commit_interval, str):
                 said.commit_interval = _units(said.commit_interval, envelope)
-        incoming = arrow_schema(changes.schema)
+        incoming = arrow_schema(seen.frame.schema)
         config = said.config(lake, self._checkpoint(session), incoming)
-        return config.model_copy(update={"carried": carried(table)})
+        return config.model_copy(update={"carried": seen.carried})
+
+
+def _name(topic: str, names: Mapping[str, str], pattern: str) -> str:
+    """The table of a topic."""
+    return names[topic] if topic in names else table_of(topic, pattern)
 
 
 def _with_table(pattern: str) -> str:
     """The form of a pattern that lacks it."""
     return f"iceberg://…/namespace/{_TABLE}?…" if "://" in pattern else f"{pattern.rstrip('.')}.{_TABLE}"
-
-
-def _name(topic: str, names: Mapping[str, str], pattern: str) -> str:
-    """The table of a topic."""
-    if topic in names:
-        return names[topic]
-    words = {_TABLE: topic.rpartition(".")[2], _TOPIC: topic.replace(".", "_")}
-
-    def filled(text: str, written: Callable[[str], str]) -> str:
-        for word, name in words.items():
-            text = text.replace(word, written(name))
-        return text
-
-    if is_sink_url(pattern):
-        return filled(pattern, lambda name: quote(name, safe=""))
-    parts = [filled(part, str) for part in parse_name(pattern)]
-    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def _units(interval: str, envelope: Envelope) -> int:

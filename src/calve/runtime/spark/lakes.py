@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 import strictyaml  # type: ignore[import-untyped]
 from pyiceberg.utils.config import Config
@@ -72,15 +73,22 @@ def find_lake(name: str, said: Mapping[str, Any], session: Mapping[str, str]) ->
 
 
 def _by_url(url: str, said: Mapping[str, Any]) -> Lake:
-    if said:
+    """What the URL says. How its store is reached may be said beside it: a URL holds no login."""
+    if said.keys() - {"storage"}:
         raise ConfigError(
             "the table is named by an iceberg:// URL, and the catalog is described beside it",
             hint="A URL says where its catalog is: leave .catalog() and the 'catalog.…' options out.",
         )
     asked = read_options(url_options(url))
-    config = SinkConfig(
-        namespace=asked["namespace"], table=asked["table"], catalog=asked.get("catalog", CatalogConfig())
-    )
+    catalog = dict(asked.get("catalog", {}))
+    beside, inside = dict(said.get("storage", {})), catalog.get("storage", {})
+    if both := beside.keys() & inside.keys():
+        raise ConfigError(
+            f"the iceberg:// URL says 'storage.{min(both)}', and it is said beside it", hint="Say it once."
+        )
+    if beside:
+        catalog["storage"] = {**inside, **beside}
+    config = SinkConfig(namespace=asked["namespace"], table=asked["table"], catalog=CatalogConfig(**catalog))
     return Lake(config.catalog, config.namespace, config.table)
 
 
@@ -108,6 +116,30 @@ def parse_name(name: object) -> tuple[str, ...]:
     if len(parts) < 2:
         raise BadName(f"the table {name!r} has no namespace", hint=_NAME_HINT)
     return tuple(parts)
+
+
+TABLE, TOPIC = "{table}", "{topic}"
+"""What stands for a topic in the name of its table: the last part of its name, or all of it."""
+
+
+def is_pattern(name: str) -> bool:
+    """Whether a name stands for a table of each topic."""
+    return TABLE in name or TOPIC in name
+
+
+def table_of(topic: str, pattern: str) -> str:
+    """The table of a topic, by a pattern of names."""
+    words = {TABLE: topic.rpartition(".")[2], TOPIC: topic.replace(".", "_")}
+
+    def filled(text: str, written: Callable[[str], str]) -> str:
+        for word, name in words.items():
+            text = text.replace(word, written(name))
+        return text
+
+    if is_sink_url(pattern):
+        return filled(pattern, lambda name: quote(name, safe=""))
+    parts = [filled(part, str) for part in parse_name(pattern)]
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 _NAME_HINT = "Write catalog.namespace.table, such as 'lake.sales.orders'."

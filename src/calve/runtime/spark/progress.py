@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, TextIO
 
 from calve.config.secret import redact
@@ -27,6 +27,7 @@ from calve.config.stream import StreamConfig
 from calve.model.batch import Batch
 from calve.model.errors import ConfigError
 from calve.model.file import FileKind
+from calve.model.meaning import Meaning
 from calve.runtime.clock import Clock
 
 if TYPE_CHECKING:
@@ -38,9 +39,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("calve.progress")
 
-_1970 = datetime(1970, 1, 1, tzinfo=UTC)
 _FRAMES = ("\tat ", "\t... ")
-_TIMESTAMPS = ("(timestamp)", "(timestamp_ntz)")
 _COLUMNS = 80
 """Of a terminal that does not say how wide it is."""
 
@@ -50,9 +49,13 @@ class SinkProgress:
     """A sink after a micro-batch; counts are of this micro-batch."""
 
     table: str
+    """`namespace.table`."""
     sink_id: str
+    """The name under which the table remembers the sink."""
     query_id: str | None = None
+    """Of Spark's query, which is that of its checkpoint."""
     micro_batch: int = -1
+    """Spark's number of it."""
     frontier: int | None = None
     """Of the table: every change before it is in."""
     source: str = ""
@@ -62,35 +65,42 @@ class SinkProgress:
     batches_open: int = 0
     """Begun and not closed: as far as the latest change that waits."""
     batches_closed: int = 0
+    """Those that ended with this micro-batch, empty ones included."""
     batches_committed: int = 0
     """Each a snapshot now, with these files; also those that an earlier run had closed."""
     rows: int = 0
+    """Changes that came with it, whatever became of them."""
     rows_replayed: int = 0
+    """Dropped because the table has them, or because the source had delivered them before."""
     rows_late: int = 0
+    """Below an estimated frontier that the stream had passed: they go the way of bad rows."""
     rows_quarantined: int = 0
+    """Put into the quarantine, because they do not fit or are late."""
     rows_stashed: int = 0
+    """Waiting from now on for their batch to close."""
     files_late: int = 0
     """Of the source, so far: they appeared where it had been read already, and were read all the same."""
     files: int = 0
+    """Of rows, in the batches that were committed."""
     delete_files: int = 0
+    """Of deleted keys, in the batches that were committed."""
     bytes: int = 0
+    """The size of all these files."""
     last_snapshot_id: int | None = None
+    """The sink's last commit of data, by this run or one before."""
     generation: int = 0
+    """Which run of the sink this is; it grows by one with every start."""
     stash_segments: int = 0
+    """Files of rows that wait beside the checkpoint."""
     durations_ms: Mapping[str, float] = field(default_factory=dict)
+    """Where the time went, by step."""
     held_by: str = ""
     """The partition of the source that the frontier waits for, where one is behind the others."""
 
     @property
     def frontier_at(self) -> datetime | None:
         """The frontier as a point in time, where times are timestamps."""
-        units = units_a_microsecond(self.source)
-        if not self.frontier or units is None:
-            return None
-        try:
-            return _1970 + timedelta(microseconds=self.frontier // units)
-        except OverflowError:  # Spark's timestamps go on where Python's end
-            return None
+        return Meaning(self.source).at(self.frontier) if self.frontier else None
 
     def to_json(self) -> str:
         """One line, for programs."""
@@ -242,9 +252,9 @@ class Reporter:
     def _tell(self) -> None:
         assert self._run is not None
         progress = self._run.target.progress
-        units = units_a_microsecond(self._now.source)
-        known = units is not None and progress.frontier > 0  # before the first commit there is no lag
-        lag = self._clock.now_ms() - progress.frontier // (1000 * (units or 1)) if known else None
+        meaning = Meaning(self._now.source)
+        # Before the first commit there is no lag.
+        lag = meaning.lag_ms(progress.frontier, self._clock.now_ms()) if progress.frontier else None
         self.last = replace(
             self._now,
             frontier=progress.frontier,
@@ -263,13 +273,6 @@ class Reporter:
         _log.error("%s", json.dumps(body, sort_keys=True))
         for listener in self._listeners:
             listener.on_stopped(now.table, error)
-
-
-def units_a_microsecond(source: str) -> int | None:
-    """How many units of a source's times are a microsecond; `None` where times are no clock."""
-    if source == "hlc":
-        return 10**13  # nanoseconds, and ten digits behind them
-    return 1 if source.endswith(_TIMESTAMPS) else None
 
 
 def _words(error: Exception) -> str:

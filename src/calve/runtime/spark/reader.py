@@ -80,7 +80,12 @@ class StreamReader:
         frame = self._spark.readStream.format("kafka").options(**said).load()
         feed = _feed(kafka_messages(frame), envelope, names, tables, kafka_partitions, settings)
         read = said["subscribe"].split(",")
-        feed = replace(feed, passes_over=False, ids=TopicIds(self._spark, said, read))
+        feed = replace(
+            feed,
+            passes_over=False,
+            ids=TopicIds(self._spark, said, read),
+            bounded=lambda: kafka_messages(self._spark.read.format("kafka").options(**said).load()),
+        )
         if isinstance(feed.envelope(names[0]), Debezium) and settings.get("compacted") != "allow":
             feed = replace(feed, check=lambda: check_kept(self._spark, said, names))
         return feed
@@ -126,6 +131,7 @@ class StreamReader:
             tables=known,
             topics=names,
             files_late=_files_late,
+            bounded=lambda: file_messages(self._spark.read.format(form).options(**said).load()),
             place=re.sub("//[^/]*@", "//", url.rstrip("/")),
             tells=CockroachDB().tells,
             version=CockroachFiles(None).version,

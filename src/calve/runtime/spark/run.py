@@ -157,7 +157,7 @@ def begin(
             hint="Restore the whole checkpoint folder, calve/ included, or begin with a new checkpoint at or "
             "before the table's frontier.",
         )
-    known = Known(checkpoint, config.replaces_checkpoint)
+    known = Known(checkpoint, config.replaces_checkpoint, written=stash.tables)
     if before is not None:
         known = replace(known, published=before.published, table=before.table)
     target = hold(config.sink, arrival, catalog, clock, source, known)

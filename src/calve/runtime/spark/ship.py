@@ -1,6 +1,6 @@
-"""Ship: how the writer's code reaches executors.
+"""Ship: how the code of tasks reaches executors.
 
-    calve/{decode, model, source/cockroachdb, store, writer} ──▶ calve-<version>-<digest>.zip ──▶ executors
+    calve/{decode, model, reader, source/…, store, writer} ─▶ calve-<version>-<digest>.zip ─▶ tasks
 
 An executor needs Python and pyarrow, and obstore where the table is in an object store; nothing else of ours
 or of others: the rooms that run there import nothing but each other, these and the standard library. (A login
@@ -33,7 +33,7 @@ from pyspark import SparkFiles
 import calve
 from calve.model.errors import StoreError
 
-ROOMS = ("decode", "model", "source/cockroachdb", "store", "writer")
+ROOMS = ("decode", "model", "reader", "source/cockroachdb", "source/postgres", "store", "writer")
 """The rooms that run in executors. They import pyarrow, obstore where they need it, and one another; a data
 source also Spark's interface for them, which every executor has."""
 
@@ -87,7 +87,7 @@ def pack() -> bytes:
     buffer = BytesIO()
     # Not compressed: compressors differ from machine to machine, and every worker would have to undo it.
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as packed:
-        for name, source in sorted(_modules()):
+        for name, source in sorted(dict(_modules()).items()):  # two rooms may have one above them
             entry = zipfile.ZipInfo(name, _LONG_AGO)
             entry.external_attr = 0o644 << 16
             entry.create_system = 3  # Unix, wherever it is made

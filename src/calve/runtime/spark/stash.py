@@ -160,6 +160,11 @@ class Stash:
         self._sweeps_left = 2  # the first commit may be of the micro-batch that a killed run was at
         self._manifests = [self._load(name) for name in files.names(_FOLDER) if name.endswith(".json")]
 
+    @property
+    def tables(self) -> frozenset[str]:
+        """The uuids of the tables that something may have been committed to from this checkpoint."""
+        return frozenset(one.table for one in self._manifests if one.table is not None and one.published)
+
     def before(self, micro_batch: int) -> Manifest | None:
         """What was known when a micro-batch began: the last word on the one before it."""
         return _last_word(self._of(micro_batch - 1))

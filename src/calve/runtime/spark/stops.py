@@ -6,6 +6,11 @@ Spark tells a stop from a failure by a regular expression over all that Python s
 the JVM included, and the expression calls itself for every character (`isInterruptionException` of Spark's
 `StreamExecution`, in 4.0 to 4.3). The query would end all the same, after a StackOverflowError of a thousand
 lines that has people look for what went wrong. So what is said of a stop is short here.
+
+    a micro-batch raises Fenced ──▶ Spark: StreamingQueryException, a text ──failure_of──▶ Fenced
+
+An error of ours that ends a query goes through the JVM, and comes back as a text with two stacks. So it is
+kept here, without what it hung on, until somebody asks what the query failed of.
 """
 
 from __future__ import annotations
@@ -13,8 +18,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
+from pyspark.sql.streaming import StreamingQuery
 
+from calve.model.errors import CalveError
+
+_FAILURES: dict[str, list[CalveError]] = {}
 _INTERRUPTED = ("java.lang.InterruptedException", "java.nio.channels.ClosedByInterruptException")
 """What comes of nothing but an interrupted thread. A timeout may be an InterruptedIOException, too."""
 
@@ -28,8 +38,11 @@ class Stopped(RuntimeError):
         )
 
 
-def quiet(process: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], None]:
-    """What is called for each micro-batch, so that it says little if it is interrupted."""
+def quiet(
+    process: Callable[[DataFrame, int], None], failed: Callable[[CalveError], None] = lambda _: None
+) -> Callable[[DataFrame, int], None]:
+    """What is called for each micro-batch, so that it says little if it is interrupted, and tells why if it
+    fails."""
 
     def called(frame: DataFrame, micro_batch: int) -> None:
         try:
@@ -37,9 +50,28 @@ def quiet(process: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int
         except BaseException as error:
             if is_stop(error):
                 raise Stopped from None
+            if isinstance(error, CalveError):
+                # A copy: the error itself holds the frames that it went through, and with them the pipeline.
+                failed(type(error)(error.message, hint=error.hint))
             raise
 
     return called
+
+
+def keep_failures(query: StreamingQuery, failures: list[CalveError]) -> None:
+    """Let what a query fails of be found by its id."""
+    _FAILURES[str(query.id)] = failures
+
+
+def failure_of(error: BaseException) -> CalveError | None:
+    """The error of ours that a query ended with, where Spark says that it ended."""
+    if not isinstance(error, StreamingQueryException):
+        return None
+    try:
+        query = (error.getMessageParameters() or {}).get("id", "")
+    except Py4JError:
+        return None  # the JVM is gone
+    return next(iter(_FAILURES.get(query, ())[-1:]), None)
 
 
 def is_stop(error: BaseException) -> bool:

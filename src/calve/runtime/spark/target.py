@@ -14,7 +14,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
 from calve.config.sink import SinkConfig
-from calve.model.errors import RolledBack, TableMissing, TableReplaced
+from calve.model.errors import Diverged, RolledBack, TableMissing, TableReplaced
 from calve.model.progress import Progress
 from calve.protocol.replay import check_checkpoint
 from calve.runtime.clock import Clock
@@ -28,6 +28,7 @@ from calve.table.create import check_table, create_table
 from calve.table.evolve import evolve
 from calve.table.fence import read_progress
 from calve.table.schema import to_arrow
+from calve.table.sinks import check_not_dropped
 from calve.writer.changes import Arrival
 from calve.writer.nulls import required_and_nullable
 
@@ -67,6 +68,8 @@ class Known:
     """Everything before it was committed."""
     table: str | None = None
     """The uuid of the table that it was written to."""
+    written: frozenset[str] = frozenset()
+    """The uuids of all tables that it may have committed to, also by the micro-batch that comes again."""
 
 
 def hold(
@@ -106,6 +109,8 @@ def _check_known(config: SinkConfig, table: Table, known: Known) -> None:
     progress = read_progress(table, config.sink_id)
     if progress is not None:
         check_checkpoint(progress, known.checkpoint, known.replaces)
+    elif str(table.metadata.table_uuid) in known.written:
+        raise _forgotten(config, table)
     frontier = 0 if progress is None else progress.frontier
     if frontier < known.published:
         raise RolledBack(
@@ -114,3 +119,15 @@ def _check_known(config: SinkConfig, table: Table, known: Known) -> None:
             hint="The table, or the tag of its sink, was put back behind the checkpoint. Put it forward to "
             "the snapshot that it had, or start anew: an empty table, another sink id, a new checkpoint.",
         )
+
+
+def _forgotten(config: SinkConfig, table: Table) -> Diverged:
+    """What is kept beside a checkpoint is kept after a claim: the table had progress. Whoever begins again
+    without it may write rows a second time, those of the micro-batch that comes again above all (P6)."""
+    check_not_dropped(config.table_name, table.metadata, config.sink_id)
+    return Diverged(
+        f"{config.table_name} was written from this checkpoint, and has no progress of sink "
+        f"{config.sink_id} any more",
+        hint="Was the sink dropped, or its tag removed? A new start from zero needs a new checkpoint. To go "
+        "on, create the tag again at the sink's last snapshot.",
+    )

@@ -278,3 +278,16 @@ def test_a_url_says_where_its_catalog_is_whatever_is_configured(folder):
 def test_a_url_and_a_catalog_beside_it_are_a_contradiction():
     with pytest.raises(ConfigError, match="described beside it"):
         find_lake("iceberg://localhost:8181/sales/orders", {"type": "rest", "uri": f"http://{CANARY}"}, {})
+
+
+def test_how_the_store_is_reached_may_be_said_beside_a_url_and_once():
+    """A URL holds no login."""
+    url = "iceberg://localhost:8181/sales/orders?storage.s3.region=eu"
+    lake = find_lake(url, {"storage": {"s3.secret-access-key": CANARY}}, {})
+    assert lake.catalog.reveal() == {
+        "uri": "http://localhost:8181",
+        "s3.region": "eu",
+        "s3.secret-access-key": CANARY,
+    }
+    with pytest.raises(ConfigError, match=r"the iceberg:// URL says 'storage\.s3\.region'"):
+        find_lake(url, {"storage": {"s3.region": "us"}}, {})

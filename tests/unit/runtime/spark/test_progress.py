@@ -326,6 +326,7 @@ def test_a_line_for_people_names_what_is_remarkable():
         (1_000_000, "column ts (timestamp_ntz)", datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)),
         (1_000_000, "column lsn (bigint)", None),
         (1_000_000, "micro-batch", None),
+        (1_000, "mz_timestamp", datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)),
         (0, SOURCE, None),
         (None, SOURCE, None),
         (2**63 - 1, SOURCE, None),

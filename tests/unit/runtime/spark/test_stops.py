@@ -7,12 +7,14 @@ from threading import Event
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from calve.config.sink import SinkConfig
 from calve.config.stream import StreamConfig
+from calve.model.errors import CalveError, Fenced
 from calve.runtime.clock import SystemClock
 from calve.runtime.spark.progress import Reporter, SinkListener
-from calve.runtime.spark.stops import quiet
+from calve.runtime.spark.stops import failure_of, keep_failures, quiet
 
 pytestmark = pytest.mark.spark
 
@@ -67,3 +69,33 @@ def test_what_fails_fails_in_its_own_words(spark: Any) -> None:
 
     with pytest.raises(Exception, match='For input string: "x"'):
         quiet(fails)(spark.range(1), 0)
+
+
+def test_a_query_that_fails_of_an_error_of_ours_is_told_in_its_words(spark: Any, tmp_path: Path) -> None:
+    def fails(_: Any, __: int) -> None:
+        raise Fenced("ns.t was claimed by another run", hint="Stop it.")
+
+    failures: list[CalveError] = []
+    frame = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+    writer = frame.writeStream.foreachBatch(quiet(fails, failures.append))
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    keep_failures(query, failures)
+    with pytest.raises(StreamingQueryException) as raised:
+        query.awaitTermination()
+    told = failure_of(raised.value)
+    assert isinstance(told, Fenced)
+    assert (told.message, told.hint) == ("ns.t was claimed by another run", "Stop it.")
+    assert told.__traceback__ is None, "it would hold all that the pipeline holds"
+
+
+def test_a_query_that_fails_of_something_else_has_no_error_of_ours(spark: Any, tmp_path: Path) -> None:
+    def fails(_: Any, __: int) -> None:
+        raise ValueError("of a listener")
+
+    frame = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+    writer = frame.writeStream.foreachBatch(quiet(fails))
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    with pytest.raises(StreamingQueryException) as raised:
+        query.awaitTermination()
+    assert failure_of(raised.value) is None
+    assert failure_of(ValueError("none of Spark's")) is None
