@@ -1,28 +1,45 @@
-"""The commands: each is one call, and prints what comes back. An error is said in two lines."""
+"""The commands: each is one call, and prints what comes back. An error is the ground's to tell.
+
+What takes long to import (PyIceberg, Arrow, Spark) is imported by the command that needs it, when it runs:
+the help comes at once.
+"""
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 import calve
-from calve.cli.demo import Demo, run_demo
-from calve.cli.needs import check_spark
+from calve.cli.console import AsJson, console, show_json, working
+from calve.cli.doctor import doctor
+from calve.cli.drop import drop
+from calve.cli.ground import FAILED, Ground
+from calve.cli.history import history
+from calve.cli.init import init
+from calve.cli.plan import plan
 from calve.cli.quarantine import quarantine
-from calve.cli.show import show_demo
-from calve.cli.words import errors_in_words
-from calve.runtime.spark.progress import TerminalLine
+from calve.cli.run import run
+from calve.cli.sql import sql
+from calve.cli.status import status
+from calve.cli.verify import verify
 
 app = typer.Typer(
+    cls=Ground,
     help="Streams of changes into Apache Iceberg tables, exactly once.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.add_typer(quarantine, name="quarantine")
+app.command()(init)
+app.command()(plan)
+app.command()(run)
+app.command()(sql)
+app.command()(status)
+app.command()(history)
+app.command()(verify)
+app.command()(drop)
 
 
 def _version(asked: bool) -> None:
@@ -33,9 +50,13 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _calve(
-    version: Annotated[
+    _version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which release this is.")
     ] = False,
+    # Read by the ground before anything else, wherever they stand; named here for the help.
+    _debug: Annotated[bool, typer.Option("--debug", help="Show where an error happened.")] = False,
+    _quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but results and errors.")] = False,
+    _no_color: Annotated[bool, typer.Option("--no-color", help="No colour; so does NO_COLOR.")] = False,
 ) -> None:
     """Streams of changes into Apache Iceberg tables, exactly once."""
 
@@ -43,21 +64,24 @@ def _calve(
 @app.command()
 def demo(
     keep: Annotated[bool, typer.Option(help="Leave the table there, and say how to read it.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+    as_json: AsJson = False,
     rows: Annotated[int, typer.Option(min=10, max=1_000_000, help="Accounts in the ledger.")] = 2_000,
     kills: Annotated[int, typer.Option(min=0, max=50, help="How often the driver is killed.")] = 1,
 ) -> None:
     """Stream a ledger through Spark, kill the driver, and compare every snapshot with the truth."""
-    line = TerminalLine()
-    with errors_in_words():
-        check_spark()
-        try:
-            outcome = run_demo(Demo(accounts=rows, kills=kills, keep=keep), line.show)
-        finally:
-            line.show("")
+    from calve.cli.demo import Demo, run_demo
+    from calve.cli.show import show_demo
+    from calve.runtime.machine import check_spark
+
+    check_spark()
+    with working() as say:
+        outcome = run_demo(Demo(accounts=rows, kills=kills, keep=keep), say)
     if as_json:
-        typer.echo(json.dumps(outcome.to_json(), indent=2))
+        show_json(outcome.to_json())
     else:
-        show_demo(outcome, Console())
+        show_demo(outcome, console())
     if not outcome.matches:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
+
+
+app.command()(doctor)

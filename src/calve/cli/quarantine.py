@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from calve.cli.words import errors_in_words
-from calve.config.url import show_name
-from calve.runtime.replay.door import list_quarantine, replay_quarantine
-from calve.runtime.replay.result import Quarantined, Replayed
+from calve.cli.arguments import Kind, Sink, Target, Uri, Warehouse, catalog_said, is_file, looked_at, targets
+from calve.cli.console import AsJson, show, show_json, show_table
+from calve.model.columns import RAW, RESERVED
+
+if TYPE_CHECKING:
+    from calve.runtime.replay.result import Quarantined, Replayed
 
 quarantine = typer.Typer(
     help="Rows that did not fit: what waits, and putting it where it belongs.", no_args_is_help=True
@@ -30,22 +30,9 @@ class Absent(StrEnum):
     INSERT = "insert"
 
 
-Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="CATALOG.NAMESPACE.TABLE", help="The table that rows go to, or its iceberg:// URL."
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
-Sink = Annotated[str | None, typer.Option(help="The stream's writer.id, where several write to the table.")]
-Uri = Annotated[str | None, typer.Option(help="Where the catalog is, if it is not configured.")]
-Warehouse = Annotated[str | None, typer.Option(help="Where its tables are; alone: SQLite in that folder.")]
-Kind = Annotated[str | None, typer.Option(help="What it speaks; follows from its uri.")]
-
-
 @quarantine.command("list")
 def list_(
-    table: Name,
+    table: Target,
     as_json: AsJson = False,
     sink: Sink = None,
     catalog_uri: Uri = None,
@@ -53,17 +40,23 @@ def list_(
     catalog_type: Kind = None,
 ) -> None:
     """Show the rows that wait in the quarantine of a table, and why. Changes nothing."""
-    with errors_in_words():
-        rows = list_quarantine(table, sink=sink, catalog=_said(catalog_uri, warehouse, catalog_type))
+    from calve.runtime.replay.door import list_at
+
+    found = {
+        one.name if is_file(table) else table: looked_at(table, one, list_at) or ()
+        for one in targets(table, sink, catalog_said(catalog_uri, warehouse, catalog_type))
+    }
     if as_json:
-        typer.echo(json.dumps({"table": table, "rows": [row.to_json() for row in rows]}, indent=2))
+        bodies = [{"table": name, "rows": [row.to_json() for row in rows]} for name, rows in found.items()]
+        show_json({"tables": bodies} if is_file(table) else bodies[0])
     else:
-        _show_rows(table, rows, Console())
+        for name, rows in found.items():
+            _show_rows(name, rows, named=is_file(table))
 
 
 @quarantine.command()
 def replay(
-    table: Name,
+    table: Target,
     as_json: AsJson = False,
     absent: Annotated[
         Absent,
@@ -78,47 +71,49 @@ def replay(
     catalog_type: Kind = None,
 ) -> None:
     """Put the rows that fit by now into the table, exactly once; the others go on waiting."""
-    said = _said(catalog_uri, warehouse, catalog_type)
-    with errors_in_words():
-        done = replay_quarantine(table, absent=absent, newest=newest, sink=sink, catalog=said)
+    from calve.runtime.replay.door import replay_at
+
+    said = catalog_said(catalog_uri, warehouse, catalog_type)
+    done = [replay_at(one, absent=absent, newest=newest) for one in targets(table, sink, said)]
     if as_json:
-        typer.echo(json.dumps(done.to_json(), indent=2))
+        bodies = [one.to_json() for one in done]
+        show_json({"tables": bodies} if is_file(table) else bodies[0])
     else:
-        _show_replay(done, Console())
+        for one in done:
+            _show_replay(one)
 
 
-def _said(uri: str | None, warehouse: str | None, kind: str | None) -> dict[str, str]:
-    """What was said of the catalog."""
-    said = {"uri": uri, "warehouse": warehouse, "type": kind}
-    return {name: value for name, value in said.items() if value is not None}
-
-
-def _show_rows(table: str, rows: tuple[Quarantined, ...], console: Console) -> None:
+def _show_rows(table: str, rows: tuple[Quarantined, ...], *, named: bool) -> None:
     if not rows:
-        console.print(f"Nothing waits in the quarantine of {escape(show_name(table))}.", highlight=False)
+        from calve.config.url import show_name
+
+        show(f"Nothing waits in the quarantine of {show_name(table)}.")
         return
-    shown = Table()
-    for heading in ("micro-batch", "reason", "row"):
-        shown.add_column(heading, justify="right" if heading == "micro-batch" else "left", overflow="fold")
-    for one in rows[:_ROWS_SHOWN]:
-        text = json.dumps(one.row, ensure_ascii=False)
-        shown.add_row(str(one.micro_batch), escape(one.reason), escape(text))
-    console.print(shown)
+    if named:
+        show(table, style="bold")
+    shown = [(str(one.micro_batch), one.reason, _row(one.row)) for one in rows[:_ROWS_SHOWN]]
+    show_table(("micro-batch", "reason", "row"), shown, right=("micro-batch",))
     if len(rows) > _ROWS_SHOWN:
-        console.print(f"… and {len(rows) - _ROWS_SHOWN:,} more; --json shows all.", highlight=False)
+        show(f"… and {len(rows) - _ROWS_SHOWN:,} more; --json shows all.")
 
 
-def _show_replay(done: Replayed, console: Console) -> None:
+def _row(row: Mapping[str, object]) -> str:
+    """A row as its source has it, or the message that is none. What calve notes beside it is in --json."""
+    own = {name: value for name, value in row.items() if not name.startswith(RESERVED)}
+    if RAW in row and not any(value is not None for value in own.values()):
+        return str(row[RAW])
+    return json.dumps(own, ensure_ascii=False)
+
+
+def _show_replay(done: Replayed) -> None:
     if done.replay is None:
-        console.print("Nothing to do: no row that waits fits by now. Nothing was changed.", highlight=False)
+        show(f"Nothing to do in {done.table}: no row that waits fits by now. Nothing was changed.")
     else:
-        console.print(
-            f"Replay {done.replay} of {escape(done.table)}: {done.applied:,} changes went in, "
-            f"{done.superseded:,} were superseded by newer ones, {len(done.left):,} rows wait.",
-            highlight=False,
-            soft_wrap=True,
+        show(
+            f"Replay {done.replay} of {done.table}: {done.applied:,} changes went in, "
+            f"{done.superseded:,} were superseded by newer ones, {len(done.left):,} rows wait."
         )
     for reason, count in done.reasons.most_common(10):
-        console.print(f"  {count:,} × {escape(reason)}", highlight=False, soft_wrap=True)
+        show(f"  {count:,} × {reason}")
     for hint in dict.fromkeys(one.hint for one in done.left[:10]):
-        console.print(f"  hint: {escape(hint)}", highlight=False, soft_wrap=True)
+        show(f"  hint: {hint}")

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Self
 
 from calve.cli.driver import SCRATCH
-from calve.model.errors import CalveError
+from calve.model.error import CalveError, Effect
 from calve.runtime.spark.progress import SinkProgress
 
 _PATIENCE_SECONDS = 300.0
@@ -38,9 +38,16 @@ _NOT_INHERITED = ("PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_LOCAL_DIRS", "
 class DemoFailed(CalveError):
     """A run of the demo ended by itself where it should not have."""
 
+    code = "CALVE-890"
+    effect = Effect.NOTHING  # the demo has a folder of its own
+    advice = "Try again; if it stays so, please report it with what it says."
+
 
 class NotKilled(DemoFailed):
     """A run was done before the kill reached it."""
+
+    code = "CALVE-891"
+    advice = "Try again with more --rows."
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,9 @@ from shlex import quote as quote_any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from calve.cli.demo import Compared, Kill, Outcome
 from calve.cli.driver import WAREHOUSE
@@ -23,12 +25,24 @@ _1970 = datetime(1970, 1, 1, tzinfo=UTC)
 
 def show_demo(outcome: Outcome, console: Console) -> None:
     """Print the feed, the kills, the snapshots, the verdict, and how to read the table."""
-    for line in (_feed(outcome), "", *(_kill(kill) for kill in outcome.kills), ""):
-        console.print(line, soft_wrap=True, highlight=False)
+    _say(console, _feed(outcome))
+    console.print()
+    for kill in outcome.kills:
+        for line in _kill(kill):
+            _say(console, line, indent=2)
+    console.print()
     console.print(_snapshots(outcome.snapshots))
-    console.print(_verdict(outcome), soft_wrap=True, highlight=False)
+    _say(console, _verdict(outcome))
     more = how_to_read(outcome) if outcome.demo.keep else "\n`calve demo --keep` leaves the table to look at."
     console.print(more, soft_wrap=True, highlight=False)
+
+
+def _say(console: Console, text: str, indent: int = 0) -> None:
+    """A sentence: on a terminal its lines end between words, elsewhere it is one line."""
+    if console.is_terminal:
+        console.print(Padding.indent(Text.from_markup(text), indent))
+    else:
+        console.print(" " * indent + text, soft_wrap=True, highlight=False)
 
 
 def _feed(outcome: Outcome) -> str:
@@ -40,7 +54,7 @@ def _feed(outcome: Outcome) -> str:
     )
 
 
-def _kill(kill: Kill) -> str:
+def _kill(kill: Kill) -> tuple[str, str]:
     if kill.landed and kill.sent_again:
         then = "got it again, found it in the table, and did not commit it again"
     elif kill.landed:
@@ -50,8 +64,8 @@ def _kill(kill: Kill) -> str:
     else:
         then = "wrote it again, and committed it once"
     return (
-        f"  run {kill.run} got SIGKILL in micro-batch {kill.micro_batch}, while {kill.moment};\n"
-        f"  run {kill.run + 1} {then}"
+        f"run {kill.run} got SIGKILL in micro-batch {kill.micro_batch}, while {kill.moment};",
+        f"run {kill.run + 1} {then}",
     )
 
 

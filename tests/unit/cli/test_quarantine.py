@@ -10,6 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from calve.cli.app import app
+from calve.cli.quarantine import _row
+from calve.model.columns import ERROR, POSITION, RAW
 from tests.support.quarantines import NAME, Stream
 
 pytestmark = pytest.mark.engines
@@ -40,6 +42,41 @@ def test_the_rows_that_wait_are_listed_with_their_reasons(calve):
     assert {one["replay"] for one in rows} == {None}
 
 
+def test_a_row_is_shown_as_its_source_has_it_and_a_message_that_is_none_as_it_came():
+    noted = {RAW: '{"after": "x"}', ERROR: "no", POSITION: "1"}
+    assert _row({"id": 1, "note": None, **noted}) == '{"id": 1, "note": null}'
+    assert _row({"id": None, **noted}) == '{"after": "x"}'
+
+
+PIPELINE = """
+CREATE CONNECTION lake TO ICEBERG CATALOG (URI = '{uri}', WAREHOUSE = '{warehouse}');
+CREATE SOURCE t (id long) FROM FILES (PATH = 'x');
+CREATE SINK t FROM t INTO ICEBERG CATALOG lake (NAMESPACE = 'ns', TABLE = 't');
+"""
+
+
+def test_a_pipeline_stands_for_the_table_of_its_sink(stream, tmp_path):
+    file = tmp_path / "pipeline.sql"
+    file.write_text(PIPELINE.format(**stream.said), "utf-8")
+    listed = CliRunner().invoke(app, ["quarantine", "list", "--json", str(file)])
+    (waits,) = json.loads(listed.stdout)["tables"]
+    assert (waits["table"], len(waits["rows"])) == ("lake.ns.t", 3)
+    stream.relax()
+    replayed = CliRunner().invoke(app, ["quarantine", "replay", "--json", str(file)])
+    assert json.loads(replayed.stdout)["tables"][0]["applied"] == 1
+
+
+def test_of_a_pipeline_of_several_tables_one_can_be_named_and_one_may_not_be_there_yet(stream, tmp_path):
+    file = tmp_path / "pipeline.sql"
+    two = PIPELINE + "CREATE SINK u FROM t INTO ICEBERG CATALOG lake (NAMESPACE = 'ns', TABLE = 'u');"
+    file.write_text(two.format(**stream.said), "utf-8")
+    both = CliRunner().invoke(app, ["quarantine", "list", "--json", str(file)])
+    found = {one["table"]: len(one["rows"]) for one in json.loads(both.stdout)["tables"]}
+    assert found == {"lake.ns.t": 3, "lake.ns.u": 0}
+    listed = CliRunner().invoke(app, ["quarantine", "list", "--json", str(file), "--sink", "t"])
+    assert [one["table"] for one in json.loads(listed.stdout)["tables"]] == ["lake.ns.t"]
+
+
 def test_a_replay_says_what_went_in_and_what_waits_and_why(calve, stream):
     assert calve("replay").stdout.startswith("Nothing to do")
     stream.relax()
@@ -57,7 +94,7 @@ def test_an_error_is_two_lines_and_a_code(calve, stream):
         catalog.drop_table(("ns", "t"))
     ended = calve("replay")
     assert ended.exit_code == 1
-    assert ended.stderr.startswith("calve: TableMissing: ns.t is not in the catalog\n  hint: ")
+    assert ended.stderr.startswith("error CALVE-401 (TableMissing): ns.t is not in the catalog\nhint: ")
 
 
 def test_nothing_that_waits_is_said_as_such(calve, stream):
@@ -88,3 +125,27 @@ def test_a_table_is_named_by_a_url(stream):
     other = CliRunner().invoke(app, ["quarantine", "list", f"{url}&warehous=x"])
     assert other.exit_code == 1
     assert "'warehouse'" in other.output
+
+
+def test_a_pipeline_is_a_target_and_its_sink_is_named_by_the_pipeline(stream, tmp_path):
+    uri, warehouse = stream.said["uri"], stream.said["warehouse"]
+    file = tmp_path / "pipeline.sql"
+    file.write_text(
+        f"""CREATE CONNECTION lake TO ICEBERG CATALOG (URI = '{uri}', WAREHOUSE = '{warehouse}');
+        CREATE SOURCE o (id long) FROM FILES (PATH = 'o') KEY (id);
+        CREATE SINK s FROM o INTO ICEBERG CATALOG CONNECTION lake (NAMESPACE = 'ns', TABLE = 't');"""
+    )
+
+    def run(*words):
+        return CliRunner().invoke(app, ["quarantine", *words], env={"COLUMNS": "200"})
+
+    listed = run("list", str(file), "--sink", "s")
+    assert listed.stdout.splitlines()[0] == "lake.ns.t"
+    assert "null, but the table requires a value" in listed.stdout
+    (table,) = json.loads(run("list", str(file), "--json").stdout)["tables"]
+    assert (table["table"], len(table["rows"])) == ("lake.ns.t", 3)
+    stream.relax()
+    (done,) = json.loads(run("replay", str(file), "--sink", "s", "--json").stdout)["tables"]
+    assert (done["replay"], done["applied"], len(done["left"])) == (1, 1, 2)
+    wrong = run("replay", str(file), "--sink", "t")
+    assert wrong.stderr == "error CALVE-200 (BadStatement): there is no sink 't'\nhint: There is: s.\n"
