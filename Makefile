@@ -9,6 +9,8 @@
 #   make faults SECONDS=600 SEED=7   two runs of a sink and a network that lies to them, on a real catalog
 #   make mutations                   each promise of the pipeline broken on purpose, and found out
 #   make spark-versions              the tests of the Spark pipeline on every release of PySpark that it works on
+#   make site                        the documentation, for a browser, in site/
+#   make pages pictures              tables of pages that are made from code; pictures of a terminal, recorded
 #   make fmt lock clean
 #
 # Knobs: PYTEST_ARGS='-k commit -x'   more words for pytest
@@ -18,6 +20,7 @@
 #        SECONDS=600 SEED=7           of the nemesis and of the faults
 #        NEMESIS_ARGS='--lake rest'   and more of the nemesis; FAULTS_ARGS='--server seaweedfs' of the faults
 #        VERSIONS='4.0.5 4.3.0'       some releases of PySpark instead of all
+#        PICTURES='help'              some pictures instead of all
 #        UPGRADE=1                    let `make lock` take newer releases
 #        PYTHON=/path/to/python3.12   the Python that .venv is made from
 
@@ -82,6 +85,19 @@ mutations: need-java env jars
 bench: need-java env jars
 	@$(PY) -m benchmarks $(BENCH_ARGS)
 
+site: env
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet --strict
+	@echo site/index.html
+
+pages: env
+	@$(PY) -m tools.pages
+	@$(PY) -m tests.docs.failures
+	@$(PY) -m calve.config.options > docs/options.md
+	@$(PY) -m calve.config.ddl > docs/types.md
+
+pictures: need-java env
+	@$(PY) -m tools.record $(PICTURES)
+
 env:
 	@python=$$(sh tools/need.sh python) && "$$python" tools/env.py
 
@@ -113,7 +129,7 @@ need-node:
 
 clean:
 	rm -rf .venv .venvs .tools .jars .npm .env.lock .mypy_cache .ruff_cache .pytest_cache .import_linter_cache \
-		.hypothesis .coverage .coverage.* htmlcov build dist
+		.hypothesis .coverage .coverage.* htmlcov site build dist
 
 .PHONY: help demo test lint types layers unit simulation spark engines servers docs coverage nightly \
-	spark-versions soak nemesis faults mutations bench env jars jars-nightly npm lock fmt need-java need-node clean
+	spark-versions soak nemesis faults mutations bench site pages pictures env jars jars-nightly npm lock fmt need-java need-node clean

@@ -38,8 +38,8 @@ MARKERS = ("docs", "servers", "spark", "engines", "simulation")
 GROUPS = ("unit", "simulation", "spark", "engines", "servers", "docs")
 QUICK = "lint, types, unit and simulation"
 # Of the groups as they are beside one another; and of all of them, which is what a person waits for.
-BUDGET_SECONDS = {QUICK: 480, "spark": 1150, "engines": 180, "servers": 620, "docs": 180}
-ALL_SECONDS = 1200
+BUDGET_SECONDS = {QUICK: 480, "spark": 1200, "engines": 180, "servers": 620, "docs": 480}
+ALL_SECONDS = 1440
 
 
 _PRINTS = threading.Lock()
