@@ -62,7 +62,7 @@ def repository_files() -> list[Path]:
     if (ROOT / ".git").exists() and listed.returncode == 0:
         files = [ROOT / os.fsdecode(name) for name in listed.stdout.split(b"\0") if name]
     else:
-        made = {"__pycache__", "build", "dist", "htmlcov", "spark-warehouse"}
+        made = {"__pycache__", "build", "dist", "htmlcov", "site", "spark-warehouse"}
         files = [
             path
             for path in ROOT.rglob("*")
@@ -241,6 +241,8 @@ def test_the_rooms_keep_to_their_layers():
         ("model", "import pydantic"),
         ("protocol", "import time"),
         ("protocol", "import pyarrow"),
+        ("reader", "import calve.writer"),
+        ("reader", "import pyiceberg.types"),
         ("writer", "import pyiceberg.types"),
         ("store", "import numpy as np"),
         ("attic", ""),
@@ -248,7 +250,7 @@ def test_the_rooms_keep_to_their_layers():
 )
 def test_an_import_that_breaks_the_layers_is_found(tmp_path, room, line):
     """The contracts themselves are checked: a contract that nothing can break guards nothing."""
-    rooms = ["config", "decode", "model", "protocol", "store", "table", "writer"]
+    rooms = ["config", "decode", "model", "protocol", "reader", "store", "table", "writer"]
     for name in [*rooms, room]:
         (tmp_path / "src" / "calve" / name).mkdir(parents=True, exist_ok=True)
         (tmp_path / "src" / "calve" / name / "__init__.py").touch()

@@ -17,7 +17,6 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-import calve.cli.app as app_module
 from calve import __version__
 from calve.cli import demo as demo_module
 from calve.cli import reading, show
@@ -27,6 +26,7 @@ from calve.cli.feed import Feed
 from calve.cli.ledger import MINUTE, Ledger
 from calve.cli.main import main
 from calve.cli.runs import DemoFailed
+from calve.runtime import machine
 from tests.support.readers import duck_reader
 
 SMALL = ("--rows", "200")
@@ -184,6 +184,18 @@ def test_the_demo_prints_what_it_found(keep):
     assert "All 2 snapshots equal the ledger as of their frontier" in shown(outcome)
 
 
+def test_on_a_terminal_lines_end_between_words():
+    kill = Kill(1, 4, "it wrote the manifests of its commit", landed=False, files_reused=True)
+    start = 30_000_000 * MINUTE
+    outcome = Outcome(Demo(200, 1), "/tmp/x", Feed(8, 943, 170, 43, start), 1, start, kills=[kill])
+    console = Console(record=True, width=80, file=io.StringIO(), force_terminal=True)
+    show.show_demo(outcome, console)
+    lines = [line.rstrip() for line in console.export_text().splitlines()]
+    assert "A ledger of 200 accounts, 8 minutes long: 943 changes came in 8 micro-batches," in lines
+    assert "  run 1 got SIGKILL in micro-batch 4, while it wrote the manifests of its" in lines
+    assert "  commit;" in lines
+
+
 def shown(outcome: Outcome) -> str:
     console = Console(record=True, width=200, file=io.StringIO())
     show.show_demo(outcome, console)
@@ -212,7 +224,7 @@ def test_a_driver_that_fails_is_told_in_its_own_words(tmp_path):
     result = subprocess.run(call, env=env, capture_output=True, text=True, check=False)
     assert result.returncode == 1
     assert result.stderr.startswith(
-        "calve: DemoFailed: a run ended with exit code 1, not -9: bank.accounts: "
+        "error CALVE-890 (DemoFailed): a run ended with exit code 1, not -9: bank.accounts: "
     )
     assert "minute-0000.parquet" in result.stderr
     assert list(tmp_path.iterdir()) == []
@@ -232,7 +244,9 @@ def test_without_java_two_lines_say_what_to_install(monkeypatch):
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     result = CliRunner().invoke(app, ["demo"])
     assert result.exit_code == 1
-    assert result.stderr.startswith("calve: ConfigError: Spark runs on Java, and there is none\n  hint: ")
+    assert result.stderr.startswith(
+        "error CALVE-100 (ConfigError): Spark runs on Java, and there is none in JAVA_HOME, /nowhere\nhint: "
+    )
     assert len(result.stderr.splitlines()) == 2
 
 
@@ -240,19 +254,19 @@ def test_an_error_of_ours_is_said_in_words_without_a_traceback(monkeypatch):
     def fail(*_: object) -> Outcome:
         raise DemoFailed("run 3 ended", hint="Try again.")
 
-    monkeypatch.setattr(app_module, "check_spark", lambda: None)
-    monkeypatch.setattr(app_module, "run_demo", fail)
+    monkeypatch.setattr(machine, "check_spark", lambda: None)
+    monkeypatch.setattr(demo_module, "run_demo", fail)
     result = CliRunner().invoke(app, ["demo"])
     assert result.exit_code == 1
-    assert result.stderr == "calve: DemoFailed: run 3 ended\n  hint: Try again.\n"
+    assert result.stderr == "error CALVE-890 (DemoFailed): run 3 ended\nhint: Try again.\n"
 
 
 @pytest.mark.parametrize(
     "arguments", [("--rows", "1"), ("--kills", "-1"), ("--kills", "51"), ("--rows", "many"), ("--nonsense",)]
 )
 def test_what_cannot_be_asked_is_refused_before_anything_starts(monkeypatch, arguments):
-    monkeypatch.setattr(app_module, "run_demo", lambda *_: pytest.fail("it was started"))
-    assert CliRunner().invoke(app, ["demo", *arguments]).exit_code == 2
+    monkeypatch.setattr(demo_module, "run_demo", lambda *_: pytest.fail("it was started"))
+    assert CliRunner().invoke(app, ["demo", *arguments]).exit_code == 64
 
 
 def test_the_command_says_its_version():

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+import calve
 from calve.model.progress import tag_name
 from calve.runtime.health import Health
 from calve.store import local_path
@@ -111,6 +112,13 @@ def test_case_38_a_partial_rewrite_that_drops_global_deletes_is_reported(plain_s
         sink.write_batch(scene.ledger.next_epoch().changes)
         sink.commit_epoch(100)
         assert sink.health_check().health is Health.DEGRADED
+    catalog = {
+        "type": "sql",
+        "uri": f"sqlite:///{scene.lake.catalog_file}",
+        "warehouse": scene.lake.warehouse,
+    }
+    (remark,) = calve.status(scene.lake.at(scene.table).name, catalog=catalog).remarks
+    assert "rewrote files and removed equality deletes" in remark.words
 
 
 def test_case_40_expiry_takes_old_snapshots_and_leaves_the_tag(plain_scene: Scene):

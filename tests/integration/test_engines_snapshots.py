@@ -11,7 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.support.lake import Lake, Published, pour
+import calve
+from tests.support.frames import CalveReader
+from tests.support.lake import NAMESPACE, Lake, Published, pour
 from tests.support.readers import (
     DuckReader,
     Reader,
@@ -75,6 +77,41 @@ def test_spark_needs_no_catalog_to_see_the_truth(
     if "spark" in variant.blind:
         pytest.skip(variant.blind["spark"])
     check_every_snapshot(SparkReader(spark, by_metadata=True), lake, table, published[-1:])
+
+
+@pytest.mark.spark
+def test_calve_reads_what_spark_sees(
+    lake: Lake, table: str, variant: Variant, published: list[Published], spark: Any
+):
+    """The truth of the last epoch, which has deletes of all others, in the types of Iceberg's own runtime."""
+    check_every_snapshot(CalveReader(spark), lake, table, published[-1:])
+    if variant.name != "times of day":  # which Iceberg's runtime cannot read
+        theirs = spark.sql(f"SELECT * FROM {lake.full_name(table)} VERSION AS OF {published[-1].snapshot_id}")
+        ours = calve.read(spark, lake.full_name(table), at=published[-1].snapshot_id)
+        assert ours.schema.simpleString() == theirs.schema.simpleString()
+
+
+@pytest.mark.spark
+@pytest.mark.nightly
+def test_calve_reads_the_truth_of_every_epoch_in_its_snapshot(
+    lake: Lake, table: str, variant: Variant, published: list[Published], spark: Any
+):
+    check_every_snapshot(CalveReader(spark), lake, table, published)
+
+
+@pytest.mark.spark
+@pytest.mark.nightly
+def test_calve_reads_the_same_by_pyarrow(
+    lake: Lake, table: str, variant: Variant, published: list[Published], spark: Any
+):
+    """A table that was ever told of files without field ids is none for Spark's own reader."""
+    with lake.catalog() as catalog:
+        loaded = catalog.load_table((NAMESPACE, table))
+        loaded.transaction().set_properties({"schema.name-mapping.default": "[]"}).commit_transaction()
+        plan = calve.read(spark, lake.full_name(table))._jdf.queryExecution().toString()
+        assert "MapInArrow" in plan
+        check_every_snapshot(CalveReader(spark), lake, table, published)
+        loaded.refresh().transaction().remove_properties("schema.name-mapping.default").commit_transaction()
 
 
 @pytest.mark.engines

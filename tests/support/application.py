@@ -3,7 +3,8 @@
     spark-submit application.py <commands>       a line of JSON each, done one after the other
 
 It says `ANSWER <number> <JSON>` on a line of its own when a command is done. `write` runs the pipeline as a
-person would, over the files of a folder; `who` asks the executors what they are.
+person would, over the files of a folder; `read` tells the rows of a table; `who` asks the executors what they
+are.
 """
 
 from __future__ import annotations
@@ -36,6 +37,12 @@ def write(spark: SparkSession, asked: dict[str, Any]) -> str:
     return "written"
 
 
+def read(spark: SparkSession, asked: dict[str, Any]) -> list[Any]:
+    """The rows of main, by calve.read."""
+    frame = calve.read(spark, asked["table"], catalog=asked["catalog"])
+    return [[row.id, row.seq, row.text] for row in frame.collect()]
+
+
 def who(spark: SparkSession, asked: dict[str, Any]) -> list[Any]:
     """What executors are, and what they can import."""
     tasks = spark.range(asked["tasks"], numPartitions=asked["tasks"])
@@ -63,7 +70,7 @@ def _say(record_batches: Any) -> Any:
 
 def main() -> None:
     spark = SparkSession.builder.appName("calve on a cluster").getOrCreate()
-    acts = {"write": write, "who": who}
+    acts = {"write": write, "read": read, "who": who}
     with open(sys.argv[1], encoding="utf-8") as commands:
         for line in iter(commands.readline, ""):
             asked = json.loads(line)

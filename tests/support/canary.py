@@ -50,6 +50,7 @@ def main() -> None:
         for entry in (last, last.with_name(f".{last.name}.crc")):
             entry.unlink()  # Spark takes the micro-batch for one that did not end
     write(spark, asked, "denied", "denied")
+    read(spark, asked)
     spark.stop()
 
 
@@ -83,6 +84,22 @@ def write(spark: Any, asked: Mapping[str, Any], table: str, run: str) -> None:
     if query is not None:
         query.explain(extended=True)
         print(query.exception(), query.lastProgress, query.status, flush=True)
+
+
+def read(spark: Any, asked: Mapping[str, Any]) -> None:
+    """What was written, and what a query says of itself; then the same with a login that is refused."""
+    import calve
+
+    table = f"lake.{asked['namespace']}.kept"
+    frame = calve.read(spark, table, catalog=asked["catalog"])
+    frame.explain(extended=True)
+    print(f"READ {sorted(tuple(row) for row in frame.collect())}", flush=True)
+    wrong = {**asked["catalog"], "s3.secret-access-key": asked["catalog"]["s3.secret-access-key"] + "-not"}
+    try:
+        calve.read(spark, table, catalog=wrong).collect()
+    except Exception as error:  # noqa: BLE001 - all that it says is looked at
+        traceback.print_exc()
+        print(f"READ failed: {error!r} {error}", flush=True)
 
 
 def Tell() -> Any:

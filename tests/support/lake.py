@@ -9,6 +9,8 @@ nothing that the sink holds in memory takes part in the answer.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,18 +74,27 @@ class Lake:
     def sink(self, table: str, variant: Variant) -> IcebergSink:
         return IcebergSink.from_options({**self.options(table), **variant.sink_options()})
 
-    def load(self, table: str) -> Table:
-        """The table as its catalog shows it now."""
+    @contextmanager
+    def catalog(self) -> Iterator[SqlCatalog]:
+        """PyIceberg's own."""
         catalog = SqlCatalog(self.name, uri=f"sqlite:///{self.catalog_file}", warehouse=self.warehouse)
         try:
-            return catalog.load_table((NAMESPACE, table))
+            yield catalog
         finally:
             catalog.close()
 
+    def load(self, table: str) -> Table:
+        """The table as its catalog shows it now."""
+        with self.catalog() as catalog:
+            return catalog.load_table((NAMESPACE, table))
+
+    def full_name(self, table: str) -> str:
+        """A table's name, as sessions that know the lake have it."""
+        return f"{self.name}.{NAMESPACE}.{table}"
+
     def at(self, table: str) -> TableAt:
         loaded = self.load(table)
-        name = f"{self.name}.{NAMESPACE}.{table}"
-        return TableAt(name, loaded.location(), loaded.metadata_location)
+        return TableAt(self.full_name(table), loaded.location(), loaded.metadata_location)
 
     def progress(self, table: str) -> Progress:
         """What the table remembers of its sink."""

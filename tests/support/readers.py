@@ -17,7 +17,7 @@ import math
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from importlib.resources import files
 from typing import Any, Protocol
@@ -95,6 +95,8 @@ def _plain_leaf(value: Any, kind: pa.DataType) -> Any:
         return _plain_timestamp(value, kind)
     if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return bytes(value)
+    if pa.types.is_time(kind) and isinstance(value, int):
+        return (datetime(1, 1, 1, tzinfo=UTC) + timedelta(microseconds=value)).time()
     return value
 
 

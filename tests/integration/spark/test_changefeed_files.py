@@ -100,7 +100,7 @@ def test_what_has_no_zone_is_the_same_in_every_zone(spark, flow, duckdb) -> None
 
 
 def test_columns_that_the_source_gets_come_with_the_rows_that_have_them(flow, duckdb) -> None:
-    it = flow(write=lambda writer: writer.schema_evolution())
+    it = flow(tables=(PEOPLE,), write=lambda writer: writer.schema_evolution())
     it.put(it.changefeed.run(rounds=2))
     it.run()
     it.changefeed.history.add_column("people", "age", "long", 30)
@@ -132,7 +132,7 @@ def test_a_run_after_a_failed_one_does_what_failed_and_the_next_one_the_rest(flo
 
 
 def test_a_file_that_appears_late_is_read_and_counted(flow, duckdb) -> None:
-    it = flow(nemesis=QUIET)
+    it = flow(tables=(PEOPLE,), nemesis=QUIET)
     it.put(it.changefeed.run(rounds=3))
     resolved = sorted(it.bucket.rglob("*.RESOLVED"))
     (late,) = [path for path in it.bucket.rglob("*.ndjson") if resolved[-2] < path < resolved[-1]][:1]
@@ -147,7 +147,7 @@ def test_a_file_that_appears_late_is_read_and_counted(flow, duckdb) -> None:
 
 
 def test_a_file_that_is_cut_stops_the_feed_with_its_name_and_nothing_of_it_is_committed(flow, duckdb) -> None:
-    it = flow(kind=".ndjson.gz")
+    it = flow(tables=(PEOPLE,), kind=".ndjson.gz")
     it.put(it.changefeed.run(rounds=1))
     cut = max(it.bucket.rglob("*.ndjson.gz"), key=lambda path: path.stat().st_size)
     whole = cut.read_bytes()
@@ -182,7 +182,7 @@ def test_a_topic_that_is_left_out_keeps_its_table_as_it_is(flow, duckdb) -> None
 
 def test_a_checkpoint_is_of_its_folder(flow, duckdb) -> None:
     """Offsets are names of files: those of another folder would be taken up in the middle."""
-    it = flow(nemesis=QUIET)
+    it = flow(tables=(PEOPLE,), nemesis=QUIET)
     it.put(it.changefeed.run(rounds=1))
     it.run()
     before = it.check(duckdb)

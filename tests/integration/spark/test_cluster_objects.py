@@ -135,6 +135,8 @@ class TestWithObstore:
             files = duckdb.connection.execute(f"SELECT file_path FROM iceberg_metadata({at})").fetchall()
             named |= {path for (path,) in files}
         assert len(data) == FILES // 2
+        rows = application.ask("read", table=job.words["table"], catalog=lake.words)
+        assert Counter(map(tuple, rows)) == job.truths()[-1], "and executors read it as they wrote it"
         assert named == set(objects_below(lake, f"{lake.namespace}/t/data/"))
 
     def test_executors_have_what_was_sent_and_nothing_else(self, application: Application) -> None:

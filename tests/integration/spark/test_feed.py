@@ -99,7 +99,7 @@ def test_tables_that_get_nothing_of_their_own_are_looked_at_once_together(flow, 
         asked.append(frame.columns)
         return survey(self, frame)
 
-    topics = ("orders", "customers", *(f"t{number}" for number in range(4)))
+    topics = ("orders", "customers", "t1")
     it = flow(tables=dict.fromkeys(topics, ORDERS), topics=topics)
     it.put(*(replace(order(10, 1, "a"), topic=topic) for topic in topics), *resolved(20, *topics))
     it.put(order(21, 2, "b"), order(35, 3, "waits"))
@@ -109,7 +109,7 @@ def test_tables_that_get_nothing_of_their_own_are_looked_at_once_together(flow, 
     monkeypatch.setattr(Clockwork, "survey", counted)
     it.put(order(37, 5, "d"), *resolved(40, "orders"))
     it.run()
-    assert len(asked) == 2, "its own, and one for the five others"
+    assert len(asked) == 2, "its own, and one for the two others"
     monkeypatch.undo()
     it.put(*resolved(40, *topics))
     it.run()

@@ -62,7 +62,9 @@ def test_a_partition_may_be_called_null(flow: Callable[..., Flow], duckdb: DuckR
     assert one.check(duckdb) == [(0, 4)]
 
 
-@pytest.mark.parametrize("op", ["bogus", None, "t"])
+@pytest.mark.parametrize(
+    "op", ["bogus", *(pytest.param(one, marks=pytest.mark.nightly) for one in (None, "t"))]
+)
 def test_a_row_that_is_refused_for_its_op_says_nothing_of_how_far_the_stream_is(
     flow: Callable[..., Flow], duckdb: DuckReader, op: str | None
 ) -> None:

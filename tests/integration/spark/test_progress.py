@@ -14,7 +14,8 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 import calve
-from calve.model.errors import CatalogError
+from calve.cli.words import told
+from calve.model.errors import BadRow, CatalogError
 from calve.runtime.coordinator import Coordinator
 from tests.support.flow import Flow, Log
 from tests.support.lake import NAMESPACE, Lake
@@ -176,11 +177,13 @@ def test_a_query_that_fails_tells_its_listeners_why(flow: Make, caplog) -> None:
     one.put(change(1, 1), change(None, 2))
     with caplog.at_level(logging.ERROR, "calve.progress"):
         query = write(one).watch(log).to_table(f"lake.{NAMESPACE}.{one.table}")
-        with pytest.raises(StreamingQueryException):
+        with pytest.raises(StreamingQueryException) as raised:
             query.awaitTermination()
     assert log.seen == []
     (error,) = log.errors
     assert "id" in error
+    assert isinstance(told(raised.value), BadRow)  # so it is told by the command line, in its own words
+    assert str(told(raised.value)) == error
     (line,) = [record.getMessage() for record in caplog.records if record.name == "calve.progress"]
     assert json.loads(line)["error"] == error
     assert json.loads(line)["event"] == "stopped"

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 
 import obstore
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fastavro import reader
 
 from tests.nemesis.lakes import QUARANTINE, RestLake
 from tests.support.servers.seaweedfs import SECRET, TABLE_BUCKET, SeaweedFS
 from tests.support.servers.vending import denying
+from tests.support.silence import silent
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[3]
-CANARY = re.compile(rb"canary-of-|Bearer (?!\*)|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}")
-"""Secrets of the store and the catalog, and tokens that the catalog gave."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +73,6 @@ def deliver(path: Path, *rows: tuple[int, int, str, str | None]) -> None:
     )
 
 
-def silent(content: bytes, place: object) -> None:
-    found = CANARY.search(content)
-    assert found is None, f"{place}: …{content[max(found.start() - 300, 0) : found.end() + 20]!r}"
-
-
 def test_the_run_did_what_it_should(left: Left) -> None:
     """Otherwise nothing of the rest would tell anything."""
     assert "RUN first: ended" in left.said
@@ -90,6 +81,8 @@ def test_the_run_did_what_it_should(left: Left) -> None:
     failed = left.said.partition("RUN denied: failed: ")[2]
     assert "the store denies to write" in failed
     assert "Not with ***" in failed
+    assert "READ [(3, 400, 'c')]" in left.said
+    assert "READ failed: AccessDenied" in left.said
     quarantine = left.lake.metadata("kept__quarantine")
     assert quarantine is not None
     assert quarantine["snapshots"]
@@ -112,7 +105,6 @@ def test_no_secret_is_beside_the_checkpoint(left: Left) -> None:
     assert {("calve", "stash"), ("calve", "segments")} <= names
     for path in found:
         silent(path.read_bytes(), path)
-        silent(_decoded(path.name, path.read_bytes()), path)
 
 
 def test_no_secret_is_in_the_tables(left: Left) -> None:
@@ -123,17 +115,4 @@ def test_no_secret_is_in_the_tables(left: Left) -> None:
     objects = [one["path"] for listed in obstore.list(store, f"{left.lake.namespace}/") for one in listed]
     assert {path.rpartition(".")[2] for path in objects} >= {"parquet", "avro", "json"}
     for path in objects:
-        content = obstore.get(store, path).bytes().to_bytes()
-        silent(content, path)
-        silent(_decoded(path, content), path)
-
-
-def _decoded(name: str, content: bytes) -> bytes:
-    """What compression hides."""
-    if name.endswith(".parquet"):
-        table = pq.read_table(pa.BufferReader(content))
-        return repr((table.schema.metadata, table.to_pylist())).encode()
-    if name.endswith(".avro"):
-        found = reader(BytesIO(content))
-        return repr((found.metadata, list(found))).encode()
-    return b""
+        silent(obstore.get(store, path).bytes().to_bytes(), path)

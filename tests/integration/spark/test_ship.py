@@ -104,7 +104,8 @@ def test_the_archive_holds_the_rooms_of_executors_and_no_other():
     names = zipfile.ZipFile(io.BytesIO(pack())).namelist()
     source = Path(room.__file__).parents[2]
     expected = ["__init__.py", "source/__init__.py"]
-    for each in ("decode", "model", "source/cockroachdb", "store", "writer"):
+    rooms = ("decode", "model", "reader", "source/cockroachdb", "source/postgres", "store", "writer")
+    for each in rooms:
         expected += [str(path.relative_to(source)) for path in (source / each).rglob("*.py")]
     assert names == sorted(f"calve/{name}" for name in expected)
 

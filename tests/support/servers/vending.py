@@ -3,6 +3,7 @@
     client ──▶ VendingCatalog ──▶ Iceberg's REST server        answers with keys that live for a few seconds
     client ──▶ Gate ──▶ moto                                    lets only a key through that lives now
     client ──▶ Denying ──▶ any store                            denies some requests, and talks too much
+    client ──▶ GuardedCatalog ──▶ Iceberg's REST server         takes one user and password alone
 
 Iceberg's own server vends its own login, which lives for ever, and moto takes any key: what neither of them
 can do stands here, and nothing else. Both count what they see.
@@ -10,6 +11,7 @@ can do stands here, and nothing else. Both count what they see.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import threading
@@ -155,6 +157,29 @@ def vending_catalog(upstream: str, keys: Keys, store: str, *, endpoint: bool = T
                 answer["config"] = {**answer.get("config", {}), **config}
                 content = json.dumps(answer).encode()
             self.reply(status, headers, content)
+
+    with _serving(Handler) as seen.uri:
+        yield seen
+
+
+@contextmanager
+def guarded_catalog(upstream: str, user: str, password: str) -> Iterator[Seen]:
+    """A catalog that takes one login alone, by basic authentication: Iceberg's own server asks nobody."""
+    seen = Seen()
+    login = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+    class Handler(_Front):
+        target = upstream
+
+        def answer(self) -> None:
+            seen.authorizations.append(self.headers.get("Authorization", ""))
+            if seen.authorizations[-1] == login:
+                self.reply(*self.forward())
+                return
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            error = {"message": "wrong login", "type": "NotAuthorizedException", "code": 401}
+            body = json.dumps({"error": error}).encode()
+            self.reply(401, {"Content-Type": "application/json"}, body)
 
     with _serving(Handler) as seen.uri:
         yield seen
