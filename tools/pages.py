@@ -51,6 +51,8 @@ class Field:
     def unit(self) -> str:
         if self.type.startswith("str"):
             return "text"
+        if self.type == "bool":
+            return "yes or no"
         return next(unit for pattern, unit in _UNITS if re.search(pattern, self.name))
 
 

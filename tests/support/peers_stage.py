@@ -137,7 +137,7 @@ class Stage:
         """What is there now, into all sinks."""
         job = self.job(text)
         names = list(job.definitions.sinks)
-        ran = run([job.prepare(name) for name in names], Watch(names), once=True)
+        ran = run([job.prepare(name) for name in names], Watch(), once=True)
         return {one.sink: one for one in ran}
 
     def load(self, *identifier: str) -> Table:

@@ -44,7 +44,7 @@ class Pipeline:
         """What is there now, into all sinks."""
         job = self.job(text)
         names = list(job.definitions.sinks)
-        ran = run([job.prepare(name) for name in names], Watch(names), once=True)
+        ran = run([job.prepare(name) for name in names], Watch(), once=True)
         return {one.sink: one for one in ran}
 
     def rows(self, reader: Reader, table: str | None = None) -> list[Any]:

@@ -46,7 +46,9 @@ if TYPE_CHECKING:
 
 Until = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="End when every sink has come past this time of its source."),
+    typer.Option(
+        metavar="TIME", help="Write what the source has up to this time of its own, nothing later, and end."
+    ),
 ]
 Once = Annotated[bool, typer.Option("--once", help="Write what is there now, and end.")]
 
@@ -82,7 +84,7 @@ def run(
         if not once:
             end = f"{until} or Ctrl-C" if until else "Ctrl-C"
             note(f"{len(names)} {'sink runs' if len(names) == 1 else 'sinks run'} until {end}.")
-        ran, stopped = run_all(prepared, None if until is None else _past(until), once=once)
+        ran, stopped = run_all(prepared, once=once, until=until)
     _say(ran, as_json, stopped)
     if stopped is not None:
         raise typer.Exit(signals.exit_code(stopped))
@@ -102,7 +104,7 @@ def prepare_all(ready: Job, names: Sequence[str], until: str | None = None) -> l
 
 
 def run_all(
-    prepared: Sequence[Prepared], reached: Callable[[SinkProgress], bool] | None = None, *, once: bool
+    prepared: Sequence[Prepared], *, once: bool, until: str | None = None
 ) -> tuple[list[Ran], signal.Signals | None]:
     """Run sinks, and show how far they are; what they did, and the signal that stopped them, if one did."""
     from calve.runtime.spark.job.run import Watch
@@ -110,9 +112,9 @@ def run_all(
 
     names = [one.asked.name for one in prepared]
     with watching(names) as tell:
-        watch = Watch(names, reached=reached, tell=tell)
+        watch = Watch(reached=None if until is None else _past(until), tell=tell)
         try:
-            return run_sinks(prepared, watch, once=once), None
+            return run_sinks(prepared, watch, once=once, until=until), None
         except Terminated:
             return list(watch.ran.values()), signal.SIGTERM
         except KeyboardInterrupt:
@@ -120,21 +122,25 @@ def run_all(
 
 
 def _is_past(definitions: Definitions, sink: str, until: str) -> bool:
-    """Whether all tables of a sink are past a time already: then nothing may come that would say so."""
+    """Whether all tables of a sink are past a time already: then nothing may come that would say so. A table
+    is as far as its source was when no change waited, also where the last change is older."""
     from calve.runtime.inspect.door import status_of
     from calve.runtime.pipelines import addresses_of
+    from calve.sql.sink import sink_of
 
+    checkpoint = sink_of(definitions.sink(sink), definitions).checkpoint
     found = []
     for address in addresses_of(definitions, sink):
         try:
-            status = status_of(address)
+            status = status_of(address, checkpoint=checkpoint)
         except CalveError:
             return False  # it is not there yet; or the start says what is wrong with it
         one = next((one for one in status.sinks if one.sink_id == address.sink.sink_id), None)
-        if one is None or one.frontier is None:
+        if one is None or one.frontier is None or one.stashed is None:
             return False
         with _of_sink(sink):
-            found.append(one.frontier > one.meaning.parse(until))
+            closed = 0 if one.stashed.ready else one.stashed.closed
+            found.append(max(one.frontier, closed) > one.meaning.parse(until))
     return bool(found) and all(found)
 
 
@@ -156,10 +162,10 @@ def _of_sink(name: str) -> Iterator[None]:
 
 
 def _past(until: str) -> Callable[[SinkProgress], bool]:
-    """Whether a sink is past a time of its source."""
+    """Whether a sink is past a time of its source, or stands still because nothing before it waits."""
 
     def reached(progress: SinkProgress) -> bool:
-        return (progress.frontier or 0) > Meaning(progress.source).parse(until)
+        return progress.ended or (progress.frontier or 0) > Meaning(progress.source).parse(until)
 
     return reached
 

@@ -83,6 +83,8 @@ class StreamConfig(Settings):
     """MARK: how many partitions there are; until all have spoken there is no frontier."""
     commit_interval: Annotated[Units, Field(ge=1)] | None = None
     """Batches end at multiples of it, in source time."""
+    until: Annotated[str, Field(strict=True)] | None = None
+    """A time of the source, as a person writes it: a batch ends with it, and nothing is committed beyond."""
 
     on_bad_row: BadRows = BadRows.FAIL
     bad_rows_max: Annotated[Count, Field(ge=1)] = 10_000

@@ -55,6 +55,11 @@ class Line:
         return max(self.committed, self.late)
 
     @property
+    def closed_to(self) -> int:
+        """Everything before it is in closed batches, or was."""
+        return self.closed[-1].upper if self.closed else self.lower
+
+    @property
     def batches(self) -> tuple[Batch, ...]:
         return (*self.closed, *self.open)
 

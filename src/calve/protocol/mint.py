@@ -4,9 +4,9 @@
 
 Two ways, by the source: one batch a resolved time, or bounds at the multiples of an interval in the
 source's own time. After a stop, one catch-up batch leads from the committed frontier to where the
-source is now. Batches tile: each lower is the upper before it (P2), and the first lower is the frontier
-that the table remembers. A source that lost what follows that frontier is refused: a batch over a hole
-would be a lie (P6, case 53).
+source is now. A run that is to end at a time ends a batch there, and closes nothing beyond it. Batches tile:
+each lower is the upper before it (P2), and the first lower is the frontier that the table remembers. A
+source that lost what follows that frontier is refused: a batch over a hole would be a lie (P6, case 53).
 """
 
 from __future__ import annotations
@@ -32,9 +32,11 @@ class MintPolicy:
     """How many open batches are minted beyond the frontier, where there is an interval."""
     heartbeat: int | None = None
     """A frontier that moved this far without a change is published all the same."""
+    until: int | None = None
+    """A bound of its own: nothing is closed beyond it."""
 
     def __post_init__(self) -> None:
-        for name in ("interval", "heartbeat"):
+        for name in ("interval", "heartbeat", "until"):
             value = getattr(self, name)
             if value is not None and not 1 <= value <= TIME_MAX:
                 raise BadBatch(f"{name} {value} is not a length of time", hint="Give a positive integer.")
@@ -66,7 +68,7 @@ def resume(policy: MintPolicy, committed: int, since: int = 0) -> Mint:
 
 def catch_up(mint: Mint, frontier: int) -> tuple[Mint, tuple[Batch, ...]]:
     """After a stop: one batch from the committed frontier to the current one."""
-    upper = _floor(frontier, mint.policy.interval)
+    upper = _last_bound(frontier, mint.policy)
     if upper <= mint.lower:
         return mint, ()
     return _mint_ahead(Mint(mint.policy, upper)), (Batch(mint.lower, upper),)
@@ -76,7 +78,7 @@ def advance(mint: Mint, frontier: int, resolved: Collection[int] = ()) -> tuple[
     """The batches that a frontier closes. One that stands still or goes back closes nothing. Without an
     interval, each of the `resolved` times that it passes ends a batch."""
     check_time(frontier, "frontier")
-    interval = mint.policy.interval
+    interval, frontier = mint.policy.interval, _capped(frontier, mint.policy)
     if interval is None:
         uppers = sorted(time for time in {*resolved, frontier} if mint.lower < time <= frontier)
         if len(uppers) > CLOSED_MAX:
@@ -88,7 +90,7 @@ def advance(mint: Mint, frontier: int, resolved: Collection[int] = ()) -> tuple[
         return catch_up(mint, frontier)
     closed = []
     lower = mint.lower
-    while (upper := _next_bound(lower, interval)) <= frontier:
+    while (upper := _next_bound(lower, interval, mint.policy.until)) <= frontier:
         closed.append(Batch(lower, upper))
         lower = upper
     return _mint_ahead(replace(mint, lower=lower)), tuple(closed)
@@ -125,7 +127,7 @@ def _mint_ahead(mint: Mint) -> Mint:
     minted = []
     lower = mint.lower
     for _ in range(mint.policy.ahead):
-        upper = _next_bound(lower, mint.policy.interval)
+        upper = _next_bound(lower, mint.policy.interval, mint.policy.until)
         if upper > TIME_MAX:
             break
         minted.append(Batch(lower, upper))
@@ -133,9 +135,18 @@ def _mint_ahead(mint: Mint) -> Mint:
     return replace(mint, open=tuple(minted))
 
 
-def _next_bound(time: int, interval: int) -> int:
-    return (time // interval + 1) * interval
+def _next_bound(time: int, interval: int, until: int | None) -> int:
+    bound = (time // interval + 1) * interval
+    return bound if until is None or not time < until < bound else until
 
 
-def _floor(time: int, interval: int | None) -> int:
-    return time if interval is None else time // interval * interval
+def _last_bound(frontier: int, policy: MintPolicy) -> int:
+    """The last bound that a frontier has reached."""
+    time = _capped(frontier, policy)
+    if policy.interval is None or time == policy.until:
+        return time
+    return time // policy.interval * policy.interval
+
+
+def _capped(frontier: int, policy: MintPolicy) -> int:
+    return frontier if policy.until is None else min(frontier, policy.until)

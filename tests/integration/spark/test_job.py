@@ -206,7 +206,7 @@ def test_a_line_that_is_no_row_stops_the_sink_and_the_others_stop_with_it(
         CREATE SINK b FROM good {pipeline.into(table_name + "_b")};"""
     job = pipeline.job(text)
     with pytest.raises(Exception, match="MALFORMED_RECORD_IN_PARSING"):
-        run([job.prepare("a"), job.prepare("b")], Watch(["a", "b"]))
+        run([job.prepare("a"), job.prepare("b")], Watch())
     assert not [query for query in pipeline.spark.streams.active if query.name in ("a", "b")]
 
 
@@ -216,7 +216,7 @@ def test_a_run_ends_when_every_sink_is_where_it_should_be(pipeline, tmp_path, ta
         f"""CREATE SOURCE orders (id long) FROM FILES (PATH = 'orders');
         CREATE SINK s FROM orders {pipeline.into(table_name)} WITH (TRIGGER INTERVAL = '100ms')"""
     )
-    watch = Watch(["s"], reached=lambda progress: (progress.frontier or 0) >= 1)
+    watch = Watch(reached=lambda progress: (progress.frontier or 0) >= 1)
     (ran,) = run([job.prepare("s")], watch)
     assert ran.last is not None
     assert ran.last.frontier == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -15,9 +16,10 @@ from calve.protocol.mint import CLOSED_MAX, MintPolicy, advance, catch_up, resum
 
 TIMES = st.integers(0, 10_000)
 POLICIES = st.builds(MintPolicy, interval=st.none() | st.integers(1, 500), ahead=st.integers(0, 5))
+ENDING = st.builds(replace, POLICIES, until=st.integers(1, 10_000))
 
 
-@given(POLICIES, TIMES, st.lists(TIMES, max_size=20))
+@given(POLICIES | ENDING, TIMES, st.lists(TIMES, max_size=20))
 def test_p2_closed_batches_tile_time_and_never_pass_the_frontier(
     policy: MintPolicy, committed: int, frontiers: list[int]
 ) -> None:
@@ -57,6 +59,23 @@ def test_with_an_interval_every_bound_but_the_first_lower_is_a_multiple_of_it(
     _, closed = advance(resume(MintPolicy(interval=interval), committed), frontier)
     assert all(batch.upper % interval == 0 for batch in closed)
     assert all(batch.lower % interval == 0 for batch in closed[1:])
+
+
+@given(ENDING, TIMES, st.lists(TIMES, max_size=10), st.booleans())
+def test_a_run_that_is_to_end_at_a_time_ends_a_batch_there_and_closes_nothing_beyond(
+    policy: MintPolicy, committed: int, frontiers: list[int], resumed: bool
+) -> None:
+    assert policy.until is not None
+    mint, uppers = resume(policy, committed), [committed]
+    for number, frontier in enumerate(frontiers):
+        step = catch_up if resumed and not number else advance
+        mint, closed = step(mint, frontier)
+        uppers += [batch.upper for batch in closed]
+    assert uppers[-1] <= max(policy.until, committed)
+    if max(frontiers, default=0) >= policy.until > committed:
+        assert uppers[-1] == policy.until
+    # Files that are written ahead are of batches that end there, too.
+    assert not any(batch.lower < policy.until < batch.upper for batch in mint.open)
 
 
 @given(TIMES, TIMES)

@@ -63,6 +63,9 @@ class Stashed:
     """Outboxes with files that are written and wait for their batch to close."""
     ready: bool = False
     """A micro-batch is written that the table does not have yet."""
+    closed: int = 0
+    """The source has come so far: no change before it waits. The table's own frontier is where the last
+    change was, and may be behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +145,8 @@ class SinkStatus:
 
 
 def _stash_json(stashed: Stashed) -> dict[str, Any]:
-    return asdict(stashed) | {"least": None if stashed.least is None else str(stashed.least)}
+    least = None if stashed.least is None else str(stashed.least)
+    return asdict(stashed) | {"least": least, "closed": str(stashed.closed)}
 
 
 @dataclass(frozen=True, slots=True)

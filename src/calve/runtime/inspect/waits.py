@@ -54,6 +54,7 @@ class Checkpoint:
             least=min((segment.lower for segment in manifest.segments), default=None),
             files_of_open_batches=len(manifest.waiting),
             ready=manifest.ready is not None and manifest.published > frontier,
+            closed=manifest.closed,
         )
         return stashed, remarks
 

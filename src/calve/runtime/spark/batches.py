@@ -118,15 +118,14 @@ class Desk:
         closed: Sequence[tuple[Batch, tuple[FileClosed, ...], EpochPlan]],
         positions: Mapping[str, Any],
         *,
-        quarantined: bool = False,
+        in_any_case: bool = False,
     ) -> tuple[Ready, ...]:
         """The batches that are published, of closed ones with their files. Time without changes goes to the
-        next batch that has some. `quarantined`: changes went there, and the last batch is published in any
-        case, because its frontier tells a replay that nothing older than these is still to come."""
+        next batch that has some. `in_any_case`: the last one is published without changes, too."""
         committed = self.target.progress.frontier
         heartbeat = self.config.sink.heartbeat or None
         changed = [(batch, bool(files)) for batch, files, _ in closed]
-        if quarantined and changed:
+        if in_any_case and changed:
             changed[-1] = (changed[-1][0], True)
         published = settle(committed, changed, heartbeat)
         by_upper = {batch.upper: (files, plan) for batch, files, plan in closed}
@@ -155,7 +154,7 @@ def numbered(desk: Desk, work: MicroBatch, upper: int) -> Written:
     batch = Batch(target.progress.frontier, upper)
     plan = target.plan(target.coordinator.base)
     report = desk.write(work.frame, work.number, [Slot(batch, plan.write)], quarantine=work.quarantine)
-    ready = desk.ready([(batch, report.files, plan)], work.positions, quarantined=report.has_quarantined)
+    ready = desk.ready([(batch, report.files, plan)], work.positions, in_any_case=report.has_quarantined)
     return Written(
         closed=upper,
         placed=upper,
@@ -174,6 +173,8 @@ class Timed:
 
     desk: Desk
     clockwork: Clockwork
+    until: int | None = None
+    """Nothing is published beyond it."""
 
     def write(
         self,
@@ -196,13 +197,17 @@ class Timed:
             frontier.time,
             resumed=resumed,
             resolved=() if work.heard is None else work.heard.new({} if before is None else before.marks),
+            until=self.until,
         )
         line = slots.line
         report = self._placed(work, survey, slots, before, files)
         kept = [] if before is None else [one for one in before.segments if one.upper > line.placed]
         segment = self._stashed(work, survey, line, files)
         closed = slots.closed_with(report.files, waiting)
-        ready = self.desk.ready(closed, work.positions, quarantined=report.has_quarantined)
+        # Of changes that went to quarantine, the frontier tells a replay that nothing older than these is
+        # still to come. And the end of a run is where the table shows it.
+        in_any_case = report.has_quarantined or slots.is_end
+        ready = self.desk.ready(closed, work.positions, in_any_case=in_any_case)
         return Written(
             closed=line.stream_closed,
             placed=line.placed,
@@ -216,6 +221,7 @@ class Timed:
             counts=replace(report.counts, rows=survey.rows),
             batches_closed=len(line.closed),
             rows_stashed=0 if segment is None else segment.rows,
+            until=self.until if slots.is_end else None,
         )
 
     def _frontier(self, work: MicroBatch, survey: Survey, before: Manifest | None) -> Frontier:

@@ -116,6 +116,13 @@ class StreamWriter(Builder):
         self._said.commit_interval = interval
         return self
 
+    def until(self, time: str) -> Self:
+        """A batch ends with this time of the source, and nothing is committed beyond it. Then the query
+        stands still until somebody stops it; the next start goes on from there. Where the micro-batch is the
+        batch it has no effect: one is not cut."""
+        self._said.until = time
+        return self
+
     def on_bad_row(self, action: str, rows_max: int | None = None) -> Self:
         """`fail`: the query stops at a row that does not fit. `quarantine`: the row goes to a table beside
         the target, up to `rows_max` of them a micro-batch."""
@@ -216,7 +223,7 @@ class BoundedWriter(Builder):
 
     _NAME = "write"
     _ELSEWHERE: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("commit_interval", "frontier", "query_name", "replaces_checkpoint", "trigger", "watch"),
+        ("commit_interval", "frontier", "query_name", "replaces_checkpoint", "trigger", "until", "watch"),
         _ONLY_STREAMS,
     ) | {"on_bad_row": "A bounded write stops at a row that does not fit, and has written nothing."}
 

@@ -272,6 +272,8 @@ def _with_table(pattern: str) -> str:
 
 def _units(interval: str, envelope: Envelope) -> int:
     """An interval in the units of a source's times."""
+    if interval.strip().isdecimal() and envelope.units_a_second is None:
+        return int(interval)  # SQL has texts alone
     if envelope.units_a_second is None:
         raise ConfigError(
             f"commit_interval is {interval!r}, but times of this source ({envelope.meaning}) are no clock",

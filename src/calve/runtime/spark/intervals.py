@@ -38,6 +38,8 @@ def units_of(interval: object, column: str, kind: pa.DataType, what: str) -> int
         return interval
     if not isinstance(interval, str):
         raise ConfigError(f"{what} is a {type(interval).__name__}", hint=_TAKES)
+    if interval.strip().isdecimal() and not pa.types.is_timestamp(kind):
+        return int(interval)  # SQL has texts alone
     microseconds = parse_interval(interval, what)
     if pa.types.is_timestamp(kind):
         return microseconds

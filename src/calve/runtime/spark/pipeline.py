@@ -29,6 +29,7 @@ from pyspark.sql import types as T
 from calve.config.stream import FrontierKind, StreamConfig
 from calve.model.columns import POSITION
 from calve.model.errors import PremiseBroken
+from calve.model.meaning import Meaning
 from calve.protocol.replay import DELIVERED, OFFSETS, is_replay, positions
 from calve.runtime.clock import Clock, SystemClock
 from calve.runtime.spark.ahead import Ahead
@@ -77,6 +78,11 @@ class Part:
     for_all: Callable[[], DataFrame] | None = None
     """The frame of what is for all tables, where nothing is this one's own and nobody looked at it."""
 
+    @property
+    def is_end(self) -> bool:
+        """Whether the run is where it was to end."""
+        return self.manifest is not None and self.manifest.until is not None
+
 
 class Pipeline:
     """The micro-batches of one query into one table."""
@@ -104,6 +110,7 @@ class Pipeline:
         self._folder = folder
         self._reporter = Reporter(config, watchers, self._clock)
         self._clockwork: Clockwork | None = None
+        self._until: int | None = None
         self._run: Run | None = None
 
     @property
@@ -141,7 +148,10 @@ class Pipeline:
             where = positions(run.checkpoint, micro_batch, log.digest, run.base)
             check_not_there(self._config.sink, self._catalog, where)
         part = Part(run, frame, micro_batch, log, before, resumed=first)
-        if known is not None and _can_publish(run, known):
+        # One that a run ended in, at a time that was not the end of its rows, is written again: its batches
+        # are in the table, and what is later has not been looked at since.
+        ended_in = known is not None and known.until not in (None, self._until)
+        if known is not None and not ended_in and _can_publish(run, known):
             part.manifest, part.resumed = known, known.resumed
         return part
 
@@ -165,6 +175,8 @@ class Pipeline:
             self._clockwork = Clockwork(config, frame.schema)
         meant = _NUMBERED if self._clockwork is None else self._clockwork.meaning
         source = self._source or meant
+        if config.until is not None:
+            self._until = Meaning(source).parse(config.until) + 1
         arrival = arrival_of(config, self._incoming, self._clockwork)
         run = begin(
             config,
@@ -265,7 +277,7 @@ class Pipeline:
             assert part.survey is not None
             names = () if before is None else before.waiting
             waiting = [ready for name in names for ready in run.outboxes.read(name)]
-            timed = Timed(desk, self._clockwork)
+            timed = Timed(desk, self._clockwork, self._until)
             written = timed.write(work, part.survey, before, waiting, run.files, resumed=part.resumed)
         counts = replace(written.counts, replayed=written.counts.replayed + replayed)
         return replace(written, counts=counts)
@@ -301,6 +313,7 @@ class Pipeline:
             else None,
             delivered=work.delivered or ({} if before is None else before.delivered),
             resumed=part.resumed,
+            until=written.until,
             **known_then(run.quarantine, work, written, before),
         )
         run.stash.save(manifest)

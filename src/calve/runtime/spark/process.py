@@ -9,6 +9,9 @@ cannot take its rows stops the query while every table still stands at the same 
 none runs ahead. Then all are committed together, as far as the catalog can (together.py). Where a run ends in
 between, Spark sends the micro-batch again: tables that have it skip it, the others are committed from their
 manifests.
+
+A run that is to end at a time ends in the micro-batch that reaches it, and does not let Spark know: the next
+one gets that micro-batch again, and writes what is later.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 
 from calve.model.errors import CalveError, CommitConflict, PremiseBroken
+from calve.runtime.spark.stops import stand_still
 from calve.runtime.spark.work import Heard
 from calve.runtime.together import commit_together
 
@@ -79,6 +83,8 @@ def process(
             raise
         for pipeline, part in taken:
             pipeline.let_go(part, through=True)
+    if any(part.is_end for _, part in taken):
+        stand_still(tables[0].frame.sparkSession)
 
 
 def _agree(taken: Taken) -> None:

@@ -96,6 +96,8 @@ class SinkProgress:
     """Where the time went, by step."""
     held_by: str = ""
     """The partition of the source that the frontier waits for, where one is behind the others."""
+    ended: bool = False
+    """It is where the run was to end (`until`), and stands still."""
 
     @property
     def frontier_at(self) -> datetime | None:
@@ -247,6 +249,7 @@ class Reporter:
             delete_files=sum(file.kind is not FileKind.DATA for file in files),
             bytes=sum(file.file_bytes for file in files),
             stash_segments=len(manifest.segments),
+            ended=manifest.until is not None,
         )
 
     def _tell(self) -> None:

@@ -76,6 +76,7 @@ class Said:
     checkpoint: str | None = None
     frontier: FrontierSaid | None = None
     commit_interval: object = None
+    until: str | None = None
     on_bad_row: dict[str, Any] = field(default_factory=dict)
     replaces_checkpoint: str | None = None
     tasks: int | None = None
@@ -132,6 +133,8 @@ class Said:
             stream["replaces_checkpoint"] = self.replaces_checkpoint
         if self.tasks is not None:
             stream["tasks"] = self.tasks
+        if self.until is not None:
+            stream["until"] = self.until
         sink = SinkConfig(**self._without_time(arguments))
         if self.frontier is not None:
             stream |= self._time_arguments(arguments, incoming)

@@ -39,6 +39,8 @@ class Slots:
     times: TimeLine
     plans: tuple[EpochPlan, ...]
     """One for each batch of the line."""
+    until: int | None = None
+    """Where the run is to end."""
 
     @classmethod
     def of(
@@ -51,9 +53,10 @@ class Slots:
         *,
         resumed: bool,
         resolved: Collection[int] = (),
+        until: int | None = None,
     ) -> Slots:
         """On what was known before a micro-batch that takes the stream's frontier to `frontier`, past these
-        `resolved` times."""
+        `resolved` times; but nothing is closed beyond `until`."""
         base = target.coordinator.base
         first, later = target.plan(base), target.plan(base, older_rows=True)
         _check_interval(config, before)
@@ -62,7 +65,10 @@ class Slots:
         # Nothing is written ahead under a schema that the table does not have yet, unless it must: rows of
         # batches that have files already cannot wait.
         ahead = not config.sink.key and (bool(waiting) or not first.brings_schema)
-        policy = MintPolicy(config.commit_interval, ahead=_AHEAD if ahead else 0)
+        # A batch that has files already is not cut.
+        cut = (one.batch.upper for one in waiting if until is not None and one.batch.lower < until)
+        until = None if until is None else max([until, *cut])
+        policy = MintPolicy(config.commit_interval, ahead=_AHEAD if ahead else 0, until=until)
         known = None
         if before is not None:
             # Where no file waits, nothing beyond what was closed is in files, however far was minted.
@@ -73,7 +79,13 @@ class Slots:
         line = draw(policy, committed, known, frontier, resumed=resumed, resolved=resolved)
         estimated = config.frontier is not FrontierKind.MARK
         times = TimeLine(line.committed, line.late, estimated=estimated)
-        return cls(line, times, tuple(later if number else first for number in range(len(line.batches))))
+        plans = tuple(later if number else first for number in range(len(line.batches)))
+        return cls(line, times, plans, until)
+
+    @property
+    def is_end(self) -> bool:
+        """Whether everything is closed up to where the run is to end."""
+        return self.until is not None and self.line.closed_to >= self.until
 
     @property
     def slots(self) -> tuple[Slot, ...]:

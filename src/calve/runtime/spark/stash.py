@@ -29,7 +29,7 @@ _VERSION = 1
 _FOLDER = "calve/stash"
 OUTBOX, SEGMENTS = "calve/outbox", "calve/segments"
 """Names in them begin with the number of a micro-batch."""
-_TIMES = ("frontier", "closed", "placed", "interval", "published")
+_TIMES = ("frontier", "closed", "placed", "interval", "published", "until")
 
 
 class Files(Protocol):
@@ -103,6 +103,8 @@ class Manifest:
     """Rows beyond what the checkpoint knew that have not come again yet."""
     resumed: bool = False
     """A stop lay before it, and one batch caught up with all that had been closed since."""
+    until: int | None = None
+    """The run was to end here, and what is later was left to the next: see `Pipeline.take`."""
 
     @property
     def name(self) -> str:
@@ -141,7 +143,7 @@ class Manifest:
 def _decoded(body: dict[str, Any]) -> dict[str, Any]:
     return {
         **body,
-        **{name: None if body[name] is None else int(body[name]) for name in _TIMES},
+        **{name: None if body.get(name) is None else int(body[name]) for name in _TIMES},
         "marks": {partition: int(time) for partition, time in body["marks"].items()},
         "segments": tuple(
             Segment(**{**part, "lower": int(part["lower"]), "upper": int(part["upper"])})

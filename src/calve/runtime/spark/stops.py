@@ -16,10 +16,11 @@ kept here, without what it hung on, until somebody asks what the query failed of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from calve.model.errors import CalveError
@@ -56,6 +57,13 @@ def quiet(
             raise
 
     return called
+
+
+def stand_still(session: SparkSession) -> None:
+    """Wait until the query is stopped. It is the query's own thread that waits, in the JVM: there a stop
+    reaches it, and it leaves by an error as from any other call."""
+    jvm: Any = session.sparkContext._jvm
+    getattr(jvm.java.util.concurrent.CountDownLatch(1), "await")()
 
 
 def keep_failures(query: StreamingQuery, failures: list[CalveError]) -> None:

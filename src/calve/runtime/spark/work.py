@@ -37,6 +37,8 @@ class Written:
     counts: Counts = field(default_factory=Counts)
     batches_closed: int = 0
     rows_stashed: int = 0
+    until: int | None = None
+    """Where the run is to end, if it is there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,9 @@ def test_a_timestamp_counts_in_microseconds_and_a_number_in_its_own_units():
     assert units_of("1 second", "ts", pa.timestamp("us", tz="UTC"), "delay") == SECOND
     assert units_of(5, "ts", pa.timestamp("us"), "delay") == 5
     assert units_of(5, "lsn", pa.int64(), "delay") == 5
+    assert units_of("5", "lsn", pa.int64(), "delay") == 5
+    with pytest.raises(ConfigError, match="cannot be '5'"):
+        units_of("5", "ts", pa.timestamp("us"), "delay")  # of what?
 
 
 def test_words_for_a_number_are_refused_because_nobody_knows_its_unit():

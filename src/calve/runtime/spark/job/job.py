@@ -55,8 +55,13 @@ class Prepared:
     feed: Feed | None = None
     """`None`: its source has plain rows."""
 
-    def start(self, *, once: bool = False, watch: tuple[SinkListener, ...] = ()) -> StreamingQuery:
-        """Start its query. `once`: it ends when what is there now is written."""
+    def start(
+        self, *, once: bool = False, until: str | None = None, watch: tuple[SinkListener, ...] = ()
+    ) -> StreamingQuery:
+        """Start its query. `once`: it ends when what is there now is written. `until`: nothing is committed
+        beyond this time of its source."""
+        if until is not None:
+            self.writer.until(until)
         if once:
             self.writer.trigger(availableNow=True)
         else:

@@ -1,6 +1,6 @@
 """Run: the sinks of a job at work, until they are done, a time is reached, or somebody says stop.
 
-    sinks ──start──▶ queries ──▶ all ended · one failed: the others stop · every frontier is there: all stop
+    sinks ──start──▶ queries ──▶ one failed: the others stop · each has ended, or is where it should be
 
 Each sink is a query of its own, with a checkpoint of its own: sinks do not wait for one another. When one
 fails, the others are stopped, because a person who started them together wants to know. A query that is
@@ -97,7 +97,6 @@ Reached = Callable[[SinkProgress], bool]
 class Watch(SinkListener):
     """Listens to all queries of a run, and wakes who waits for them."""
 
-    sinks: Sequence[str]
     reached: Reached | None = None
     tell: Callable[[Ran], None] = lambda _: None
     """Called after each micro-batch, on the query's own thread."""
@@ -123,23 +122,16 @@ class Watch(SinkListener):
             self._wake.notify_all()
         self.tell(self.ran[sink])
 
-    @property
-    def done(self) -> bool:
-        """Whether every table of every sink is where it should be."""
-        return (
-            self.reached is not None
-            and all(sink in self._there for sink in self.sinks)
-            and not any(self._there.values())
-        )
-
     def wait(self, queries: Mapping[str, StreamingQuery]) -> None:
-        """Until all have ended, one has failed, or all are where they should be."""
+        """Until one has failed, or each has ended or is where it should be."""
         for name, query in queries.items():
             threading.Thread(target=self._await, args=(name, query), daemon=True).start()
         with self._wake:
-            self._wake.wait_for(
-                lambda: self.done or any(self._ended.values()) or len(self._ended) == len(queries)
-            )
+            self._wake.wait_for(lambda: any(self._ended.values()) or all(map(self._is_done, queries)))
+
+    def _is_done(self, sink: str) -> bool:
+        """Whether a sink has ended, or every table of it is where it should be."""
+        return sink in self._ended or (self.reached is not None and self._there.get(sink) == set())
 
     def _await(self, name: str, query: StreamingQuery) -> None:
         """Spark tells nobody in Python that a query has ended, but who waits for it."""
@@ -164,7 +156,9 @@ class _OfSink(SinkListener):
         self.watch.heard(self.sink, progress)
 
 
-def run(prepared: Sequence[Prepared], watch: Watch, *, once: bool = False) -> list[Ran]:
+def run(
+    prepared: Sequence[Prepared], watch: Watch, *, once: bool = False, until: str | None = None
+) -> list[Ran]:
     """Start all sinks, and wait. Raises what stopped one of them. A signal may come at any moment: then all
     are stopped, in order, and it goes on."""
     queries: dict[str, StreamingQuery] = {}
@@ -175,7 +169,8 @@ def run(prepared: Sequence[Prepared], watch: Watch, *, once: bool = False) -> li
         for one in prepared:
             if left.is_set():
                 return
-            query = queries[one.asked.name] = one.start(once=once, watch=(listeners[one.asked.name],))
+            listener = listeners[one.asked.name]
+            query = queries[one.asked.name] = one.start(once=once, until=until, watch=(listener,))
             if left.is_set():
                 query.stop()  # it began while the others were stopped
 
