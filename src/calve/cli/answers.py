@@ -24,7 +24,7 @@ from calve.model.errors import CalveError, TableMissing
 from calve.model.meaning import Meaning
 from calve.sql.defined import Definitions, kind_of
 from calve.sql.sink import table_said
-from calve.sql.source import source_of
+from calve.sql.source import declared, source_of
 from calve.sql.tree import (
     Create,
     CreateSecret,
@@ -183,8 +183,8 @@ class Answers:
             return self._columns_of_sink(str(name))
         one = known.known("source, view or sink", name, {**known.sinks, **known.relations}, statement)
         if isinstance(one, CreateSource):
-            declared = source_of(one, replace(known, without_secrets=True))
-            table = getattr(getattr(declared, "declared", None), "columns", None)
+            source_of(one, replace(known, without_secrets=True))  # what is wrong with it is told first
+            table = declared(replace(one, key=())).columns
             if table is None:
                 return Answer(f"The source {name} declares no columns: its messages show them.")
             rows = [

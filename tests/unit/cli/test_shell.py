@@ -183,6 +183,13 @@ def test_a_key_in_the_columns_of_a_source_is_its_key(here: Path) -> None:
     assert json.loads(done.stdout)["answers"][1][0]["key"] == "id"
 
 
+def test_columns_that_a_subscription_declares_are_told_though_its_key_is_another_one(here: Path) -> None:
+    options = "(URI = 'postgresql://h', OBJECT = 'o')"
+    source = f"CREATE SOURCE m (v varchar) FROM MATERIALIZE SUBSCRIBE {options} KEY (id)"
+    done = sql("--json", typed=f"{source}; DESCRIBE m")
+    assert json.loads(done.stdout)["answers"][1] == [{"column": "v", "type": "string", "key": ""}]
+
+
 def test_a_program_is_told_of_an_error_in_json_and_by_the_exit_code(here: Path) -> None:
     done = sql("--json", "-c", "SHOW SINK")
     assert json.loads(done.stdout)["error"]["code"] == "CALVE-200"
