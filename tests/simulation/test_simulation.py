@@ -18,7 +18,7 @@ from tests.simulation.schedule import run_seed
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(600)]
 
 SEEDS = 1_000
-SEEDS_BY_DAY = 700
+SEEDS_BY_DAY = 500
 CHUNK = 100
 COVERAGE_SEEDS = 400
 """The first ones are played where it is told what they met: none is played twice."""

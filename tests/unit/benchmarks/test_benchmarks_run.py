@@ -22,6 +22,7 @@ def run_quick(*names: str) -> dict:
     return json.loads(done.stdout)
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 def test_every_benchmark_runs_in_a_tiny_size_and_each_figure_has_its_target():
     told = run_quick(*PLAIN)

@@ -106,6 +106,16 @@ ENDS = [
 ]
 
 
+def of_commands(first: str, second: str) -> list[object]:
+    """Each of two commands with a signal of its own by day, and with the other by night."""
+    by_night = [(first, *ENDS[1]), (second, *ENDS[0])]
+    return [
+        (first, *ENDS[0]),
+        (second, *ENDS[1]),
+        *(pytest.param(*one, marks=pytest.mark.nightly) for one in by_night),
+    ]
+
+
 @pytest.mark.parametrize("number, code, line", ENDS)
 def test_a_signal_ends_a_command_in_one_line(number, code, line):
     with started(acts(WAITS), "act") as process:
@@ -273,8 +283,7 @@ def test_a_defect_in_a_process_has_no_traceback_unless_it_is_asked_for():
     assert json.loads(shown.stdout)["error"]["code"] == "CALVE-990"
 
 
-@pytest.mark.parametrize("number, code, line", ENDS)
-@pytest.mark.parametrize("command", ["doctor", "demo"])
+@pytest.mark.parametrize("command, number, code, line", of_commands("doctor", "demo"))
 def test_a_signal_while_spark_starts_ends_all_of_it(command, number, code, line, slow_java, tmp_path):
     """Spark starts in a process of its own there; neither it, nor its Java, nor a folder is left."""
     home, said = slow_java
@@ -289,8 +298,7 @@ def test_a_signal_while_spark_starts_ends_all_of_it(command, number, code, line,
     assert list(temp.iterdir()) == []
 
 
-@pytest.mark.parametrize("number, code, line", ENDS)
-@pytest.mark.parametrize("command", ["plan", "run"])
+@pytest.mark.parametrize("command, number, code, line", of_commands("plan", "run"))
 def test_a_signal_while_spark_starts_for_a_pipeline_leaves_no_java(
     command, number, code, line, slow_java, pipeline
 ):
@@ -303,8 +311,7 @@ def test_a_signal_while_spark_starts_for_a_pipeline_leaves_no_java(
     assert heard(said) == ""
 
 
-@pytest.mark.parametrize("command", ["plan", "run", "demo"])
-@pytest.mark.parametrize("home", [None, "/nowhere"])
+@pytest.mark.parametrize("command, home", [("plan", None), ("run", "/nowhere"), ("demo", None)])
 def test_a_machine_without_java_is_told_so_before_anything_is_made(command, home, pipeline):
     words = [command] if command == "demo" else [command, str(pipeline)]
     env = {

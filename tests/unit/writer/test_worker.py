@@ -399,6 +399,7 @@ def epoch_in_a_process(folder: Path, changes: int, memory_bytes_max: int) -> dic
 FIXED_MB = 200
 
 
+@pytest.mark.nightly
 def test_p9_an_epoch_of_two_million_changes_stays_near_its_limit(tmp_path: Path) -> None:
     used = epoch_in_a_process(tmp_path, 2_000_000, 64 << 20)
     assert used["arrow_mb"] > 3 * 64, "the epoch is larger than the limit"
