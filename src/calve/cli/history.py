@@ -27,6 +27,7 @@ from calve.cli.arguments import (
 from calve.cli.console import console, show_json
 from calve.cli.console import show as show_line
 from calve.cli.ground import FAILED
+from calve.cli.pipeline import FILE
 from calve.cli.terms import moment, short_time, show_lines, whole_time
 from calve.model.meaning import Meaning
 
@@ -40,7 +41,7 @@ _ENGINES = {"duckdb": "DuckDB", "spark": "Spark SQL", "trino": "Trino", "calve":
 
 
 def history(
-    table: Target,
+    table: Target = FILE,
     as_json: AsJson = False,
     at: Annotated[
         str | None,

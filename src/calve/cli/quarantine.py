@@ -11,6 +11,7 @@ import typer
 
 from calve.cli.arguments import Kind, Sink, Target, Uri, Warehouse, catalog_said, is_file, looked_at, targets
 from calve.cli.console import AsJson, show, show_json, show_table
+from calve.cli.pipeline import FILE
 from calve.model.columns import RAW, RESERVED
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Absent(StrEnum):
 
 @quarantine.command("list")
 def list_(
-    table: Target,
+    table: Target = FILE,
     as_json: AsJson = False,
     sink: Sink = None,
     catalog_uri: Uri = None,

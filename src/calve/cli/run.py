@@ -126,20 +126,18 @@ def _is_past(definitions: Definitions, sink: str, until: str) -> bool:
     is as far as its source was when no change waited, also where the last change is older."""
     from calve.runtime.inspect.door import status_of
     from calve.runtime.pipelines import addresses_of
-    from calve.sql.sink import sink_of
 
-    checkpoint = sink_of(definitions.sink(sink), definitions).checkpoint
     found = []
     for address in addresses_of(definitions, sink):
         try:
-            status = status_of(address, checkpoint=checkpoint)
+            status = status_of(address)
         except CalveError:
             return False  # it is not there yet; or the start says what is wrong with it
         one = next((one for one in status.sinks if one.sink_id == address.sink.sink_id), None)
-        if one is None or one.frontier is None or one.stashed is None:
+        if one is None or one.frontier is None:
             return False
         with _of_sink(sink):
-            closed = 0 if one.stashed.ready else one.stashed.closed
+            closed = 0 if one.stashed is None or one.stashed.ready else one.stashed.closed
             found.append(max(one.frontier, closed) > one.meaning.parse(until))
     return bool(found) and all(found)
 

@@ -24,6 +24,7 @@ from calve.cli.arguments import (
     targets,
 )
 from calve.cli.console import console, show, show_json
+from calve.cli.pipeline import FILE
 from calve.cli.terms import Line, duration, moment, show_lines, size, whole_time
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ _POSITIONS_SHOWN = 400
 
 
 def status(
-    table: Target,
+    table: Target = FILE,
     as_json: AsJson = False,
     checkpoint: Annotated[
         str | None, typer.Option(help="The folder of the query's checkpoint, to see what waits there.")
@@ -139,7 +140,9 @@ def _stash(stashed: Stashed, sink: SinkStatus) -> str:
     waits = "no row waits"
     if stashed.rows:
         since = "" if stashed.least is None else f", from {whole_time(sink.meaning, stashed.least)} on"
-        waits = f"{stashed.rows:,} rows wait in {stashed.segments:,} segments ({size(stashed.bytes)}){since}"
+        rows = "1 row waits" if stashed.rows == 1 else f"{stashed.rows:,} rows wait"
+        segments = "1 segment" if stashed.segments == 1 else f"{stashed.segments:,} segments"
+        waits = f"{rows} in {segments} ({size(stashed.bytes)}){since}"
     if stashed.files_of_open_batches:
         waits += f"; files of {stashed.files_of_open_batches:,} micro-batches wait for their batch to close"
     if stashed.ready:

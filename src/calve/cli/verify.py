@@ -12,6 +12,7 @@ from calve.cli.arguments import Kind, Sink, Target, Uri, Warehouse, catalog_said
 from calve.cli.console import AsJson, show, show_json, show_named, working
 from calve.cli.ground import FAILED
 from calve.cli.pipeline import (
+    FILE,
     Conf,
     Jars,
     Master,
@@ -43,7 +44,7 @@ AgainstAt = Annotated[
 
 
 def verify(
-    target: Target,
+    target: Target = FILE,
     as_json: AsJson = False,
     at: At = None,
     against: Against = None,

@@ -31,6 +31,8 @@ class Address:
     catalog: CatalogConfig
     identifier: tuple[str, ...]
     sink_id: str | None = None
+    checkpoint: str | None = None
+    """Where that of its stream is, as a pipeline says. It may be on another machine."""
 
     @property
     def table_name(self) -> str:

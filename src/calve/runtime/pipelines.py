@@ -86,4 +86,5 @@ def _address(asked: SinkAsked, table: str) -> Address:
     named = asked.options.get("writer.id")
     if named is None and is_sink_url(table):
         named = url_options(table).get("writer.id")
-    return Address(lake.catalog, (*lake.namespace, lake.table), None if named is None else str(named))
+    sink_id = None if named is None else str(named)
+    return Address(lake.catalog, (*lake.namespace, lake.table), sink_id, asked.checkpoint)

@@ -151,6 +151,9 @@ def test_the_command_ends_at_the_time_and_has_nothing_to_do_the_second_time(
         return [(one["rows"], one["tables"][0]["frontier"]) for one in json.loads(done.stdout)["sinks"]]
 
     assert said("--until", "20") == [(2, "21")]
+    status = CliRunner().invoke(app, ["status", "--json"])
+    (sink,) = json.loads(status.stdout)["tables"][0]["sinks"]
+    assert sink["stash"]["rows"] == 1, "the pipeline of this folder says where its checkpoint is"
     assert said("--until", "20") == []
     assert said("--once") == [(2, "50")]
     # Nothing changed between 45 and 50, and all that the source has is in the table.

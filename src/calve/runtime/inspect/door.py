@@ -72,10 +72,11 @@ def as_of(
 
 
 def status_of(address: Address, *, checkpoint: str | None = None, clock: Clock | None = None) -> TableStatus:
-    """How the sinks at an address are."""
+    """How the sinks at an address are. A `checkpoint` that is said must be there."""
+    folder = checkpoint or address.checkpoint
     beside = None
-    if checkpoint is not None:
-        beside = Checkpoint(checkpoint, Access.of(address.catalog.reveal()))
+    if folder is not None:
+        beside = Checkpoint(folder, Access.of(address.catalog.reveal()), is_said=checkpoint is not None)
     with _there(address) as catalog:
         return Visit(address, catalog, clock or SystemClock(), beside).look()
 

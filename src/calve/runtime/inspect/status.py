@@ -19,7 +19,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
-from calve.model.errors import TableError
+from calve.model.errors import ConfigError, StoreError, TableError
 from calve.model.meaning import Meaning
 from calve.model.progress import Progress, claimed_property
 from calve.protocol.judge import Verdict
@@ -78,9 +78,14 @@ class Visit:
             waiting = waiting_rows(config, self.catalog)
         except TableError as error:
             remarks.append(Remark(f"the quarantine: {error.message}", error.hint))
-        if self.checkpoint is not None:
-            stashed, odd = self.checkpoint.look(sink_id, progress)
-            remarks += odd
+        if self.checkpoint is not None and (self.checkpoint.is_said or sink_id == self.address.sink.sink_id):
+            try:
+                stashed, odd = self.checkpoint.look(sink_id, progress)
+                remarks += odd
+            except (ConfigError, StoreError) as error:
+                if self.checkpoint.is_said:
+                    raise
+                remarks.append(Remark(f"the checkpoint: {error.message}", error.hint))
         return replace(at_table, quarantined=waiting, stashed=stashed, remarks=tuple(remarks))
 
 

@@ -31,10 +31,14 @@ class Checkpoint:
 
     folder: str
     access: Access
+    is_said: bool = True
+    """Else it is where a pipeline has it, of its own sink: it may not be there, or be out of reach."""
 
-    def look(self, sink_id: str, progress: Progress | None) -> tuple[Stashed, tuple[Remark, ...]]:
+    def look(self, sink_id: str, progress: Progress | None) -> tuple[Stashed | None, tuple[Remark, ...]]:
         """What waits for a sink; and what is odd about the checkpoint."""
         query, place = self._query(), self._place(sink_id)
+        if query is None and place is None and not self.is_said:
+            return None, ()
         if query is None and place is None:
             raise ConfigError(
                 f"{self._shown} holds no checkpoint of a query",

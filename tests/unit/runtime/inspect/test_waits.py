@@ -63,7 +63,9 @@ def test_rows_segments_and_bytes_that_wait_are_counted(folder: Path) -> None:
 
 def test_a_location_with_a_scheme_is_the_same_folder(folder: Path) -> None:
     keep(folder, MANIFEST)
-    assert Checkpoint(folder.as_uri() + "/", NO_ACCESS).look("s", PROGRESS)[0].rows == 35
+    stashed, _ = Checkpoint(folder.as_uri() + "/", NO_ACCESS).look("s", PROGRESS)
+    assert stashed is not None
+    assert stashed.rows == 35
 
 
 def test_a_micro_batch_that_is_written_and_not_committed_is_told(folder: Path) -> None:
@@ -103,6 +105,14 @@ def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     for name in ("nowhere", ""):
         with pytest.raises(ConfigError, match="holds no checkpoint of a query"):
             look(tmp_path / name)
+
+
+def test_one_that_a_pipeline_names_may_be_elsewhere(folder: Path) -> None:
+    assert Checkpoint(str(folder / "nowhere"), NO_ACCESS, is_said=False).look("s", PROGRESS) == (None, ())
+    keep(folder, MANIFEST)
+    stashed, _ = Checkpoint(str(folder), NO_ACCESS, is_said=False).look("s", PROGRESS)
+    assert stashed is not None
+    assert stashed.rows == 35
 
 
 @pytest.mark.parametrize("text", [b"{}", b"\xff\xfe", b'{"version": 99}'])
