@@ -164,8 +164,9 @@ def _behind(head: Text, text: str, width: int | None) -> Iterator[Text]:
     line, *rest = layout.wrapped(head.plain + first, width, hang=2)
     yield Text.assemble(head, line[len(head.plain) :])
     yield from map(Text, rest)
-    for line in more:
-        yield from (Text(f"  {part}") for part in layout.wrapped(line, None if width is None else width - 2))
+    if more:
+        rest = layout.wrapped("\n".join(more), None if width is None else width - 2)
+        yield from (Text(f"  {part}") for part in rest)
 
 
 def _print(to: Console, lines: Iterable[Text], style: str = "") -> None:

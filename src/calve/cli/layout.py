@@ -10,6 +10,7 @@ A width of `None` is no terminal: there a line is as long as it is. Nothing here
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -19,6 +20,8 @@ from rich.text import Text
 GAP = "  "
 _TIED = "\ue000"
 """A blank at which no line ends."""
+_MARGIN = "    "
+"""Before a line that is shown with a caret (`show_place`)."""
 _NARROW = 20
 """Columns that a text has at least, however far it is from the margin."""
 
@@ -28,15 +31,29 @@ Named = tuple[str, "Cell | Sequence[Cell]"]
 
 
 def wrapped(text: str, width: int | None, hang: int = 0) -> list[str]:
-    """A text in lines. What is indented stays as it is: there, a caret stands below its word. `hang`: how far
-    from the margin a line goes on."""
+    """A text in lines. What is indented is not wrapped, and is cut where a caret stands below it: that shows
+    its word in any terminal. `hang`: how far from the margin a line goes on."""
     lines: list[str] = []
-    for line in text.splitlines() or [""]:
+    for line in _cut_at_carets(text.splitlines(), width) or [""]:
         if width is None or line.startswith(" ") or cell_len(line) <= width:
             lines.append(line)
         else:
             lines += _filled(line, width, " " * hang)
     return [line.replace(_TIED, " ") for line in lines]
+
+
+def _cut_at_carets(lines: list[str], width: int | None) -> list[str]:
+    """The same lines; of one that has a caret below and is too wide, what fits around that."""
+    found = list(lines)
+    for number, (above, below) in enumerate(itertools.pairwise(lines)):
+        if width is None or below.strip() != "^" or not above.startswith(_MARGIN) or cell_len(above) <= width:
+            continue
+        room = max(_NARROW, width - len(_MARGIN))
+        caret = len(below) - len(_MARGIN)
+        cut = len(_MARGIN) + max(0, caret - room + room // 5)
+        found[number] = (_MARGIN + above[cut : cut + room]).rstrip()
+        found[number + 1] = _MARGIN + below[cut:]
+    return found
 
 
 def _filled(line: str, width: int, margin: str) -> Iterator[str]:

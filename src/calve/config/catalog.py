@@ -18,7 +18,7 @@ from calve.config.names import check_catalog
 from calve.config.secret import FrozenMap, Hidden, Secrets, hide_property, hide_uri, refuse_secrets
 from calve.config.settings import Settings
 from calve.config.units import parse_property, parse_text
-from calve.model.errors import ConfigError
+from calve.model.errors import ConfigError, about
 
 DEFAULT_WAREHOUSE = "calve-warehouse"
 EMBEDDED_FILE = "catalog.db"
@@ -126,9 +126,11 @@ class CatalogConfig(Settings):
             raise ConfigError(
                 f"a {self.type} catalog lacks {' and '.join(missing)}",
                 hint="Give what is missing, or leave catalog type and uri out for SQLite in a local folder.",
+                about="catalog.type",
             )
         if self.uri is not None:
-            _check_uri_fits(self.type, self.uri)
+            with about("catalog.uri"):
+                _check_uri_fits(self.type, self.uri)
         return self
 
     @property
@@ -192,6 +194,7 @@ def _take_thrift_uri(done: dict[str, Any]) -> None:
         raise ConfigError(
             "'catalog.uri' and 'catalog.prop.thrift_uri' name two metastores",
             hint="Leave one of the two out. Servers of one metastore are written with commas between.",
+            about="catalog.prop.thrift_uri",
         )
 
 
@@ -201,6 +204,7 @@ def embedded_uri(warehouse: str) -> str:
         raise ConfigError(
             f"the embedded catalog cannot stand in the warehouse {warehouse!r}",
             hint="It needs a local folder without '?'. Otherwise name a catalog by 'catalog.uri'.",
+            about="warehouse",
         )
     folder = "/" + warehouse[len("file:") :].lstrip("/") if _scheme(warehouse) else warehouse
     return f"sqlite:///{folder.rstrip('/')}/{EMBEDDED_FILE}"
@@ -214,11 +218,14 @@ def lacks(kind: CatalogType, has_uri: bool, has_warehouse: bool) -> list[str]:
 
 def check_place(place: str, what: str, *, shown: bool = True) -> str:
     """The text itself, if it can be a folder or a URI that everybody may read."""
-    if not place.strip():
-        raise ConfigError(f"{what} is empty", hint="Name a folder or a URI.")
-    if _CONTROL.search(place):
-        raise ConfigError(f"{what} holds a control character", hint="Take line breaks and tabs out of it.")
-    return refuse_secrets(place, what) if shown else place
+    with about(what):
+        if not place.strip():
+            raise ConfigError(f"{what} is empty", hint="Name a folder or a URI.")
+        if _CONTROL.search(place):
+            raise ConfigError(
+                f"{what} holds a control character", hint="Take line breaks and tabs out of it."
+            )
+        return refuse_secrets(place, what) if shown else place
 
 
 def _is_local(warehouse: str) -> bool:

@@ -17,7 +17,7 @@ from typing import Literal
 from calve.config.types import canonical
 from calve.config.units import nearest
 from calve.model.columns import RESERVED
-from calve.model.errors import BadKey, BadName
+from calve.model.errors import About, BadKey, BadName
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,11 @@ class SourceTable:
         for name in names:
             if names.count(name) > 1 or name.startswith(RESERVED):
                 what = "stands twice" if names.count(name) > 1 else f"begins with {RESERVED!r}, as ours do"
-                raise BadName(f"the column {name!r} of the source {what}", hint="Rename it at the source.")
+                raise BadName(
+                    f"the column {name!r} of the source {what}",
+                    hint="Rename it at the source.",
+                    about=About("columns", name),
+                )
         self._check_case(names)
         for name in self.key:
             if name not in names:
@@ -61,6 +65,7 @@ class SourceTable:
                 raise BadKey(
                     f"the key names {name!r}, which is not among the columns: {', '.join(names)}",
                     hint=f"Did you mean {near}?" if near else "Name columns of the table.",
+                    about=About("key", name),
                 )
 
     @staticmethod
@@ -73,6 +78,7 @@ class SourceTable:
                     "Spark and most engines see one name",
                     hint="Rename one of them at the source, or leave it out there (CREATE CHANGEFEED … AS "
                     "SELECT, Debezium's column.exclude.list).",
+                    about=About("columns", name),
                 )
 
     @classmethod

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from calve.config.names import check_column
 from calve.config.units import nearest, one_of
-from calve.model.errors import BadPartition, ConfigError
+from calve.model.errors import About, BadPartition, ConfigError
 from calve.model.layout import WIDTH_MAX, PartitionField, SortField, Transform, TransformKind
 
 _TOKEN = re.compile(r'(?P<quoted>"(?:[^"]|"")*"|`(?:[^`]|``)*`)|(?P<mark>[(),])|(?P<word>[^\s(),"`]+)')
@@ -33,6 +33,8 @@ _PARTITION_HINT = (
 _SORT_HINT = (
     "Write columns with commas between them, each with ASC or DESC and NULLS FIRST or NULLS LAST if wanted."
 )
+_FIELDS = {"sort order": "sort"}
+"""Fields of a sink that errors call otherwise."""
 _COLUMNS_HINT = (
     'Write columns with commas between them; a name with a space or a comma stands in "double quotes".'
 )
@@ -136,7 +138,9 @@ class _Reader:
 
     def fail(self, token: _Token, reason: str, hint: str | None = None) -> ConfigError:
         return self.error(
-            f"{self.what} {self.source!r}, position {token.position}: {reason}", hint=hint or self.hint
+            f"{self.what} {self.source!r}, position {token.position}: {reason}",
+            hint=hint or self.hint,
+            about=About(_FIELDS.get(self.what, self.what), self.source, token.position - 1),
         )
 
     def more(self) -> bool:
@@ -255,6 +259,7 @@ def _check_partition(fields: tuple[PartitionField, ...]) -> tuple[PartitionField
             raise BadPartition(
                 f"the partition has both {format_partition(seen[group])} and {format_partition(field)}",
                 hint="Keep one of the two: a column is cut once by time and once by each other transform.",
+                about=About("partition", str(field)),
             )
         seen[group] = field
     return fields
@@ -263,7 +268,9 @@ def _check_partition(fields: tuple[PartitionField, ...]) -> tuple[PartitionField
 def _check_sort(fields: tuple[SortField, ...]) -> tuple[SortField, ...]:
     repeated = first_repeated(field.column for field in fields)
     if repeated is not None:
-        raise BadPartition(f"the sort order names {repeated!r} twice", hint="Name each column once.")
+        raise BadPartition(
+            f"the sort order names {repeated!r} twice", hint="Name each column once.", about="sort"
+        )
     return fields
 
 

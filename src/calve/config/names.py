@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from calve.model.errors import BadName
+from calve.model.errors import BadName, about
 
 NAME_BYTES_MAX = 255
 """What a file system takes as one folder."""
@@ -30,21 +30,26 @@ _INSIDE_HINT = "Take the value out into a column of its own, or rename the colum
 def check_namespace(parts: tuple[str, ...]) -> tuple[str, ...]:
     """The parts themselves, if each can be a folder and there is at least one."""
     if not parts:
-        raise BadName("the namespace is empty", hint="Name at least one part, such as 'analytics'.")
+        raise BadName(
+            "the namespace is empty", hint="Name at least one part, such as 'analytics'.", about="namespace"
+        )
     # An empty part last: in '../x' it is not the dots that are wrong.
     for number, part in sorted(enumerate(parts, start=1), key=lambda one: not one[1]):
-        _check(part, f"part {number} of the namespace {'.'.join(parts)!r}", _NOT_IN_FOLDERS)
+        with about("namespace"):
+            _check(part, f"part {number} of the namespace {'.'.join(parts)!r}", _NOT_IN_FOLDERS)
     return parts
 
 
 def check_table(name: str) -> str:
     """The name itself, if it can be a table's."""
-    return _check(name, f"the table name {name!r}", _NOT_IN_FOLDERS)
+    with about("table"):
+        return _check(name, f"the table name {name!r}", _NOT_IN_FOLDERS)
 
 
 def check_catalog(name: str) -> str:
     """The name itself, if it can be a catalog's."""
-    return _check(name, f"the catalog name {name!r}", _NOT_IN_FOLDERS)
+    with about("catalog.name"):
+        return _check(name, f"the catalog name {name!r}", _NOT_IN_FOLDERS)
 
 
 def check_column(name: str, what: str = "column") -> str:

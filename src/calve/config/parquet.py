@@ -44,6 +44,7 @@ def _dictionary(value: object) -> object:
     raise ConfigError(
         f"{label('parquet.dictionary')} is a {type(value).__name__}",
         hint="Give true, false, or the columns that get a dictionary.",
+        about="parquet.dictionary",
     )
 
 
@@ -88,5 +89,6 @@ class ParquetConfig(Settings):
             raise ConfigError(
                 f"{label('parquet.compression_level')} is {level}, but {self.compression} {takes}",
                 hint="Leave the level out, or use zstd with 1 to 22.",
+                about="parquet.compression_level",
             )
         return self

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from calve.config.layout import first_repeated
 from calve.config.settings import label
-from calve.model.errors import BadKey, ConfigError
+from calve.model.errors import About, BadKey, ConfigError
 
 if TYPE_CHECKING:
     from calve.config.sink import SinkConfig
@@ -28,6 +28,7 @@ def check_together(config: SinkConfig) -> None:
         raise ConfigError(
             f"{label('inserts_are_new')} cannot be promised with {label('delivery')} 'at-least-once'",
             hint="An epoch that is written again inserts its keys again. Use 'exactly-once' or leave it out.",
+            about="inserts_are_new",
         )
 
 
@@ -45,11 +46,16 @@ def _check_key(config: SinkConfig) -> None:
     for field in ("key", "sequence_by"):
         repeated = first_repeated(getattr(config, field))
         if repeated is not None:
-            raise BadKey(f"{label(field)} names {repeated!r} twice", hint="Name each column once.")
+            raise BadKey(
+                f"{label(field)} names {repeated!r} twice",
+                hint="Name each column once.",
+                about=About(field, repeated),
+            )
     if config.null_keys == "allow" and not config.key:
         raise BadKey(
             f"{label('null_keys')} is 'allow', but there is no key",
             hint="Name the key, or leave null_keys out.",
+            about="null_keys",
         )
 
 
@@ -65,6 +71,7 @@ def _check_mode(config: SinkConfig) -> None:
         raise ConfigError(
             f"{label(useless[0])} has no effect in {config.mode} mode",
             hint="Leave it out, or set the mode ('write.mode') that it belongs to.",
+            about=useless[0],
         )
 
 
@@ -78,6 +85,7 @@ def _check_reserved(config: SinkConfig) -> None:
             raise ConfigError(
                 f"{label('changelog_op_column')} and {label('changelog_time_column')} have one name",
                 hint="Give each a name of its own.",
+                about="changelog_time_column",
             )
         added = {getattr(config, field): field for field in _ONLY_CHANGELOG}
     # A changelog may be laid out by the columns that it adds: they are in the table. The op column is not.
@@ -93,6 +101,7 @@ def _refuse(config: SinkConfig, field: str, reserved: dict[str, str]) -> None:
             raise BadKey(
                 f"{label(field)} names {name!r}, which is the sink's {reserved[name]} and not of the data",
                 hint=f"Name another column, or give {label(reserved[name])} another name.",
+                about=About(field, str(entry)),
             )
 
 
@@ -105,4 +114,5 @@ def _check_memory(config: SinkConfig) -> None:
             raise ConfigError(
                 f"{label(field)} is {size}, more than the {config.memory_bytes_max} of 'memory.limit'",
                 hint="Lower the one or raise the other.",
+                about=field,
             )

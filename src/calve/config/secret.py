@@ -47,13 +47,14 @@ _USERINFO = re.compile(
 )
 _CONTAINER_SCHEMES = frozenset({"abfs", "abfss", "wasb", "wasbs"})  # container@account is no login
 _ROLE_SCHEMES = ("postgres", "mysql")  # a user without a password is a role's name, not a token
+# What is stars already stays as wide as it is: in the text of a pipeline a caret may stand below.
 _IN_TEXT = (
-    (re.compile(r"(\w://)[^\s/@'\"]+@"), rf"\1{MASK}@"),
+    (re.compile(r"(\w://)(?!\*+@)[^\s/@'\"]+@"), rf"\1{MASK}@"),
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{16,}"), rf"\1 {MASK}"),
     (
         re.compile(
             r"(?i)((?:passw\w*|pwd|secret[\w.-]*|[\w.-]*token|credential|[\w-]*signature|\bsig)=)"
-            r"(?!env:\w|file:/)[^\s&,;'\")}]+"  # how a URL says where a secret is kept
+            r"(?!env:\w|file:/|\*+[\s&,;'\")}])[^\s&,;'\")}]+"  # how a URL says where a secret is kept
         ),
         rf"\1{MASK}",
     ),

@@ -89,19 +89,28 @@ def _as_config_error(model: type[Settings], error: ValidationError) -> ConfigErr
         return UnknownOption(
             f"{model.__name__} has no {model.PLACE}{name}",
             hint=(f"Did you mean {near}? " if near else "") + f"It has {', '.join(model.model_fields)}.",
+            about=model.PLACE + name,
         )
     reasons = [_reason(model.PLACE, fault) for fault in faults]
-    return ConfigError("; ".join(reasons), hint="docs/options.md says what each option takes.")
+    return ConfigError(
+        "; ".join(reasons),
+        hint="docs/options.md says what each option takes.",
+        about=_field(model.PLACE, faults[0]),
+    )
 
 
 def _reason(place: str, fault: ErrorDetails) -> str:
     message = fault["msg"]
     if not fault["loc"]:
         return f"the configuration cannot be read: {message}"
-    field = place + ".".join(map(str, fault["loc"]))
+    field = _field(place, fault)
     limits = {word: fault.get("ctx", {}).get(name) for name, word in (("ge", "least"), ("le", "most"))}
     for word, limit in limits.items():
         if isinstance(limit, int):
             kind = KIND_OF_FIELD.get(field)
             return f"{label(field)} must be at {word} {limit if kind is None else kind.show(limit)}"
     return f"{label(field)}: {message[:1].lower()}{message[1:]}"
+
+
+def _field(place: str, fault: ErrorDetails) -> str:
+    return place + ".".join(map(str, fault["loc"]))

@@ -33,7 +33,7 @@ from calve.config.secret import FrozenMap, Secrets, is_secret_name, refuse_secre
 from calve.config.settings import Settings
 from calve.config.units import parse_property, parse_text
 from calve.config.url import url_options
-from calve.model.errors import ConfigError
+from calve.model.errors import ConfigError, about
 from calve.model.layout import PartitionField, SortField
 from calve.model.progress import check_sink_id, default_sink_id
 
@@ -90,7 +90,11 @@ def _table_properties(value: object) -> FrozenMap[str]:
 
 
 def _table_property(name: str, value: object) -> str:
-    text = parse_property(value, f"the table property '{name}'")
+    with about(f"table.prop.{name}"):
+        return _checked_property(name, parse_property(value, f"the table property '{name}'"))
+
+
+def _checked_property(name: str, text: str) -> str:
     # `write.metadata.metrics.column.token` speaks of a column that has that name.
     if is_secret_name(name.partition(".column.")[0]):
         raise ConfigError(
@@ -116,7 +120,8 @@ def _layout(value: object, what: str) -> Any:
 
 def _columns(what: str) -> BeforeValidator:
     def parse(value: object) -> tuple[str, ...]:
-        return parse_columns(value if isinstance(value, str) else _texts(value, what), what)
+        with about(what):
+            return parse_columns(value if isinstance(value, str) else _texts(value, what), what)
 
     return BeforeValidator(parse)
 
@@ -125,16 +130,31 @@ def _place(value: str | None, info: ValidationInfo) -> str | None:
     return None if value is None else check_place(value, str(info.field_name))
 
 
+def _column(value: str, info: ValidationInfo) -> str:
+    with about(str(info.field_name)):
+        return check_column(value)
+
+
+def _partition(value: object) -> tuple[PartitionField, ...]:
+    with about("partition"):
+        return parse_partition(_layout(value, "partition"))
+
+
+def _sort(value: object) -> tuple[SortField, ...]:
+    with about("sort"):
+        return parse_sort(_layout(value, "sort"))
+
+
 Place = Annotated[Annotated[str, Field(strict=True)] | None, AfterValidator(_place)]
-ColumnName = Annotated[str, Field(strict=True), AfterValidator(check_column)]
+ColumnName = Annotated[str, Field(strict=True), AfterValidator(_column)]
 Partition = Annotated[
     tuple[PartitionField, ...],
-    BeforeValidator(lambda value: parse_partition(_layout(value, "partition"))),
+    BeforeValidator(_partition),
     PlainSerializer(lambda fields: [format_partition(field) for field in fields]),
 ]
 Sort = Annotated[
     tuple[SortField, ...],
-    BeforeValidator(lambda value: parse_sort(_layout(value, "sort"))),
+    BeforeValidator(_sort),
     PlainSerializer(lambda fields: [format_sort(field) for field in fields]),
 ]
 TableProperties = Annotated[FrozenMap[str], BeforeValidator(_table_properties), PlainSerializer(dict)]
@@ -197,7 +217,8 @@ class SinkConfig(Settings):
         if value is None:
             # A namespace or table that was refused is missing here, and is reported by itself.
             return default_sink_id(info.data.get("namespace", ()), info.data.get("table", "_"))
-        return check_sink_id(value) if isinstance(value, str) else value
+        with about("sink_id"):
+            return check_sink_id(value) if isinstance(value, str) else value
 
     @field_validator("buffer_bytes_max", mode="before")
     @classmethod

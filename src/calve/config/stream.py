@@ -23,7 +23,7 @@ from calve.config.parquet import Count
 from calve.config.settings import Settings
 from calve.config.sink import ColumnName, Delivery, Mode, Place, SinkConfig
 from calve.model.columns import PARTITION
-from calve.model.errors import BadKey, ConfigError
+from calve.model.errors import About, BadKey, ConfigError
 from calve.model.time import TIME_MAX
 
 Units = Annotated[int, Field(strict=True, le=TIME_MAX)]
@@ -54,6 +54,7 @@ def _query_id(text: str) -> str:
     raise ConfigError(
         reason,
         hint="The error of the refused query names it; it is also the 'id' in the old checkpoint's metadata.",
+        about="replaces_checkpoint",
     )
 
 
@@ -133,23 +134,27 @@ def _check_time(config: StreamConfig) -> None:
             f"the times stand in {config.time_column!r}, but nothing tells how far the stream has come",
             hint="Say what does: frontier maximum with a delay, watermark or mark. Without a time column the "
             "micro-batch is the batch.",
+            about="sequence_by",
         )
     if kind is not FrontierKind.NONE and config.time_column is None:
         raise ConfigError(
             f"there is a frontier ({kind}), but no column of times that it speaks of",
             hint="Name the column first in sequence_by, or leave the frontier out: then the micro-batch is "
             "the batch.",
+            about="frontier",
         )
     if config.frontier_delay and kind is not FrontierKind.MAXIMUM:
         raise ConfigError(
             f"frontier_delay has no effect with a frontier of kind {kind}",
             hint="Leave it out. A watermark has its delay in withWatermark, and a mark is a promise.",
+            about="frontier_delay",
         )
     if config.commit_interval is not None and kind is FrontierKind.NONE:
         raise ConfigError(
             "commit_interval counts in the stream's own time, and this stream has none",
             hint="Name its time by sequence_by and a frontier, or set the trigger: then the micro-batch is "
             "the batch.",
+            about="commit_interval",
         )
 
 
@@ -169,6 +174,7 @@ def _check_marks(config: StreamConfig) -> None:
         raise ConfigError(
             f"{useless[0]} has no effect with a frontier of kind {config.frontier}",
             hint="Leave it out, or take the frontier from marks.",
+            about=useless[0],
         )
     # Where an envelope names partitions, the source says how many there are.
     named = config.partition_column is not None and config.partition_column != PARTITION
@@ -186,7 +192,11 @@ def _check_columns(config: StreamConfig) -> None:
     for field in ("time_column", "mark_column", "partition_column"):
         name = getattr(config, field)
         if name in taken:
-            raise BadKey(f"{field} and {taken[name]} are both {name!r}", hint="Each is a column of its own.")
+            raise BadKey(
+                f"{field} and {taken[name]} are both {name!r}",
+                hint="Each is a column of its own.",
+                about=taken[name],
+            )
         if name is not None:
             taken[name] = field
     data = {"key": sink.key, "sequence_by": sink.sequence_by}
@@ -197,6 +207,7 @@ def _check_columns(config: StreamConfig) -> None:
             raise BadKey(
                 f"{field} names {config.mark_column!r}, which is the mark_column and not of the data",
                 hint="Name another column.",
+                about=About(field, str(config.mark_column)),
             )
     first = next(iter(sink.sequence_by), None)
     if config.time_column is not None and first != config.time_column:
@@ -206,6 +217,7 @@ def _check_columns(config: StreamConfig) -> None:
             f"sequence_by begins with {first!r}, but the times stand in {config.time_column!r}",
             hint="The order of a key's changes begins with their time: otherwise a change of a later batch "
             "could be the older one.",
+            about="sequence_by",
         )
 
 
@@ -214,19 +226,23 @@ def _check_rest(config: StreamConfig) -> None:
         raise ConfigError(
             "delivery 'at-least-once' is of a sink without Spark: a stream is written exactly once, always",
             hint="Leave 'delivery.guarantee' out.",
+            about="delivery",
         )
     if "bad_rows_max" in config.model_fields_set and config.on_bad_row is BadRows.FAIL:
         raise ConfigError(
             "bad_rows_max has no effect where the first bad row stops the query",
             hint="Set on_bad_row to 'quarantine', or leave bad_rows_max out.",
+            about="bad_rows_max",
         )
     if config.replaces_checkpoint is not None and config.checkpoint is None:
         raise ConfigError(
             "replaces_checkpoint is given, but no checkpoint goes on for the old one",
             hint="Give the checkpointLocation of this query.",
+            about="replaces_checkpoint",
         )
     if config.tasks is not None and not config.sink.key:
         raise ConfigError(
             f"tasks has no effect in {config.sink.mode} mode without a key: rows are not shuffled",
             hint="Leave it out; repartition the stream itself for fewer files.",
+            about="tasks",
         )

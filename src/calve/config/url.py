@@ -23,7 +23,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from calve.config.options.listing import OPTION_OF_FIELD, OPTIONS
 from calve.config.secret import MASK, carries_login, is_secret_name
 from calve.config.units import nearest, parse_bool
-from calve.model.errors import BadName, ConfigError, UnknownOption
+from calve.model.errors import BadName, ConfigError, UnknownOption, about
 
 SCHEME = "iceberg://"
 _FORM = "Write iceberg://host:port/namespace/table?warehouse=…; docs/catalogs.md tells more."
@@ -66,6 +66,11 @@ def show_name(name: str) -> str:
 
 def url_options(url: str) -> dict[str, object]:
     """The options that a URL stands for."""
+    with about("url"):
+        return _url_options(url)
+
+
+def _url_options(url: str) -> dict[str, object]:
     if not is_sink_url(url):
         raise ConfigError(f"the URL of a sink begins with {SCHEME}", hint=_FORM)
     if _CONTROL.search(url):

@@ -44,6 +44,7 @@ def envelope_of(name: str, said: Mapping[str, Any] = MappingProxyType({})) -> En
             raise ConfigError(
                 f"{next(iter(said))} is a setting of Debezium's messages, and the envelope is {name!r}",
                 hint="Leave it out.",
+                about=next(iter(said)),
             )
         return envelope
     given = {key: value for key, value in said.items() if key not in (*_VALUES, "registry")}
@@ -55,6 +56,7 @@ def envelope_of(name: str, said: Mapping[str, Any] = MappingProxyType({})) -> En
             if "registry" not in said
             else f"a registry is for messages in Avro, and the envelope is {name!r}",
             hint="Say both, envelope='debezium-avro' and registry='http://host:8081', or neither.",
+            about="registry" if "registry" in said else "envelope",
         )
     if "registry" in said:
         where = said["registry"]
@@ -71,5 +73,6 @@ def _named(name: str) -> Envelope:
         raise ConfigError(
             f"there is no envelope {name!r}",
             hint=(f"Did you mean {near!r}? " if near else "") + f"There are: {', '.join(_ENVELOPES)}.",
+            about="envelope",
         )
     return _ENVELOPES[word]()

@@ -45,8 +45,10 @@ Each has a code of its own, which never changes: docs/errors.md lists them, by h
 
 from __future__ import annotations
 
+from calve.model.error import About as About
 from calve.model.error import CalveError as CalveError
 from calve.model.error import Effect
+from calve.model.error import about as about
 
 
 class ConfigError(CalveError):

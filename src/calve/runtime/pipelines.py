@@ -16,16 +16,24 @@ from calve.runtime.addresses import Address
 from calve.runtime.spark.lakes import is_pattern, table_of
 from calve.runtime.spark.said import Said
 from calve.sql.defined import Definitions
+from calve.sql.pointed import at_statement
 from calve.sql.sink import SinkAsked, sink_of
 from calve.sql.source import source_of
 from calve.sql.tree import CreateSource
 
 
-def addresses_of(definitions: Definitions, sink: str) -> Iterator[Address]:
+def addresses_of(definitions: Definitions, sink: str) -> list[Address]:
     """The tables of a sink."""
-    asked = sink_of(definitions.sink(sink), definitions)
+    statement = definitions.sink(sink)
+    asked = sink_of(statement, definitions)
+    with at_statement(statement):
+        return [_address(asked, table) for table in _tables(asked, definitions)]
+
+
+def _tables(asked: SinkAsked, definitions: Definitions) -> Iterator[str]:
+    """By their names."""
     if not is_pattern(asked.table):
-        yield _address(asked, asked.table)
+        yield asked.table
         return
     relation = definitions.relations[asked.source]
     topics = None
@@ -34,11 +42,12 @@ def addresses_of(definitions: Definitions, sink: str) -> Iterator[Address]:
         topics = getattr(source, "topics", None) or ((source.topic,) if hasattr(source, "topic") else None)
     if topics is None:
         raise ConfigError(
-            f"the sink {sink!r} writes a table for each topic, and its source does not name them",
+            f"the sink {asked.name!r} writes a table for each topic, and its source does not name them",
             hint="Name the table that is meant, instead of the pipeline.",
+            about="table",
         )
     for topic in topics:
-        yield _address(asked, table_of(topic, asked.table))
+        yield table_of(topic, asked.table)
 
 
 def check_understood(definitions: Definitions, sinks: Sequence[str]) -> None:
@@ -58,24 +67,32 @@ def check_apart(definitions: Definitions, sinks: Sequence[str]) -> None:
     checkpoints: dict[str, str] = {}
     for sink in sinks:
         try:
-            addresses = list(addresses_of(definitions, sink))
+            addresses = addresses_of(definitions, sink)
             checkpoint = sink_of(definitions.sink(sink), definitions).checkpoint
         except CalveError:
             continue
-        for one in addresses:
-            place = (one.catalog.type, one.catalog.uri, one.catalog.warehouse)
-            other = tables.setdefault((*place, one.identifier, one.sink.sink_id), sink)
-            if other != sink:
+        with at_statement(definitions.sink(sink)):
+            _check_apart(sink, addresses, tables)
+            if (other := checkpoints.setdefault(checkpoint, sink)) != sink:
                 raise ConfigError(
-                    f"the sinks {other!r} and {sink!r} write {one.name} under one name: each would stop the "
-                    "other",
-                    hint="Let one of them write another table, or give it a name of its own: "
-                    f"WITH (WRITER ID = '{sink}').",
+                    f"the sink {sink!r} has the checkpoint of the sink {other!r}, {checkpoint}",
+                    hint="Leave CHECKPOINT out of one of them: then each has a folder of its own.",
+                    about="checkpoint",
                 )
-        if (other := checkpoints.setdefault(checkpoint, sink)) != sink:
+
+
+def _check_apart(sink: str, addresses: Sequence[Address], tables: dict[Hashable, str]) -> None:
+    """`tables`: those of the sinks before, and whose they are."""
+    for one in addresses:
+        place = (one.catalog.type, one.catalog.uri, one.catalog.warehouse)
+        other = tables.setdefault((*place, one.identifier, one.sink.sink_id), sink)
+        if other != sink:
             raise ConfigError(
-                f"the sinks {other!r} and {sink!r} have one checkpoint, {checkpoint}",
-                hint="Leave CHECKPOINT out of one of them: then each has a folder of its own.",
+                f"the sink {sink!r} writes {one.name} under the name of the sink {other!r}: each would stop "
+                "the other",
+                hint="Let one of them write another table, or give it a name of its own: "
+                f"WITH (WRITER ID = '{sink}').",
+                about="table",
             )
 
 
@@ -87,4 +104,6 @@ def _address(asked: SinkAsked, table: str) -> Address:
     if named is None and is_sink_url(table):
         named = url_options(table).get("writer.id")
     sink_id = None if named is None else str(named)
-    return Address(lake.catalog, (*lake.namespace, lake.table), sink_id, asked.checkpoint)
+    found = Address(lake.catalog, (*lake.namespace, lake.table), sink_id, asked.checkpoint)
+    _ = found.sink  # refused here, where it is known which statement says it
+    return found

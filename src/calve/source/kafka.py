@@ -77,11 +77,13 @@ def check_options(options: Mapping[str, str]) -> None:
             raise ConfigError(
                 f"with {name}={value} {why}, and snapshots would claim to be the source",
                 hint="Leave it out. Where records expired, begin anew from a new snapshot of the source.",
+                about=name,
             )
         if name.lower() in _TOPICS:
             raise ConfigError(
                 f"topics are named beside the broker, and the option {name} names them again",
                 hint="Leave it out: .kafka(servers, ['orders', 'customers'], …).",
+                about=name,
             )
 
 
@@ -104,6 +106,7 @@ def check_kept(spark: Any, options: Mapping[str, str], names: Sequence[str]) -> 
                     "left, and the row would stay",
                     hint="Set cleanup.policy=delete. Or give it a min.compaction.lag.ms that is longer than "
                     "a feed will ever stand still, and say compacted='allow'.",
+                    about="topic",
                 )
 
 

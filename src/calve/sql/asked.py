@@ -7,16 +7,15 @@ read where it is needed, from the variable or file that its statement names, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from calve.config.units import nearest, parse_bool
 from calve.model.errors import CalveError
 from calve.sql.defined import Definitions, kind_of
 from calve.sql.grammar import refused
+from calve.sql.pointed import at_statement
 from calve.sql.tree import (
-    Create,
     CreateConnection,
     CreateSink,
     CreateSinkTable,
@@ -71,7 +70,8 @@ class Asked:
         if option is None:
             return None
         if isinstance(option.value, Secret):
-            return self._secret(option.value.name)
+            with at_statement(self._statement, about=option.name):
+                return self._secret(option.value.name)
         return option.value.value
 
     def is_secret(self, name: str) -> bool:
@@ -98,7 +98,8 @@ class Asked:
 
     def flag(self, name: str) -> bool | None:
         value = self.text(name)
-        return None if value is None else parse_bool(value, _shown(name))
+        with at_statement(self._statement, about=name):
+            return None if value is None else parse_bool(value, _shown(name))
 
     def path(self, name: str) -> str | None:
         """A place; a folder that is not absolute begins at that of the pipeline."""
@@ -135,19 +136,6 @@ def place(path: str, folder: Path) -> str:
     if "://" in path or path.startswith(("/", "file:", "arn:")):
         return path
     return str(folder / path)
-
-
-@contextmanager
-def of_statement(statement: Create) -> Iterator[None]:
-    """The same errors, with the statement that they are about, and its line."""
-    try:
-        yield
-    except CalveError as error:
-        told = f"the {kind_of(statement)} {statement.name!r}"
-        if told in error.message or "\n" in error.message:  # the place shows which it is
-            raise
-        line = statement.text.count("\n", 0, statement.at) + 1
-        raise type(error)(f"{told} (line {line}): {error.message}", hint=error.hint) from error.__cause__
 
 
 def _hint(name: str, known: Mapping[str, str]) -> str:

@@ -16,9 +16,10 @@ from urllib.parse import quote, urlencode
 from calve.config.catalog import CatalogConfig, CatalogType
 from calve.config.units import nearest
 from calve.model.errors import ConfigError
-from calve.sql.asked import Asked, of_statement, place
+from calve.sql.asked import Asked, place
 from calve.sql.defined import Definitions
 from calve.sql.options import AWS, CATALOG, KAFKA, POSTGRES, Listing, names
+from calve.sql.pointed import of_statement
 from calve.sql.tree import CreateConnection, Target
 
 _S3_TABLES = {"s3tables": "s3table", "s3 tables": "s3table"}
@@ -57,6 +58,7 @@ def catalog_options(one: CreateConnection, definitions: Definitions) -> dict[str
             raise ConfigError(
                 "its AWS login is an AWS CONNECTION, and is given beside it as well",
                 hint="Leave one of the two out.",
+                about="aws connection",
             )
         properties = own if aws is None else aws_properties(aws, definitions)
         said |= {_of_client(name): value for name, value in properties.items()}
@@ -76,11 +78,12 @@ def _check(said: dict[str, str]) -> None:
         raise ConfigError(
             f"its TYPE cannot be {kind!r}",
             hint=(f"Did you mean {near}? " if near else "") + f"It is one of: {', '.join(names)}.",
+            about="type",
         )
     try:
         CatalogConfig(**known)
     except ConfigError as error:
-        raise type(error)(_in_sql(error.message), hint=_in_sql(error.hint)) from None
+        raise type(error)(_in_sql(error.message), hint=_in_sql(error.hint), about=error.about) from None
 
 
 def _in_sql(words: str) -> str:
@@ -112,6 +115,7 @@ def kafka_options(one: CreateConnection, definitions: Definitions) -> dict[str, 
             raise ConfigError(
                 "a login has SASL USERNAME and SASL PASSWORD, and one of them is missing",
                 hint="Give both, the password as SECRET.",
+                about="username" if password is None else "password",
             )
         if user is not None and password is not None:
             mechanism = said.setdefault("kafka.sasl.mechanism", "PLAIN").upper()
@@ -134,9 +138,11 @@ def postgres_uri(one: CreateConnection, definitions: Definitions) -> str:
         parts = asked.rest()
         if uri is not None:
             if parts:
+                beside = next(iter(parts))
                 raise ConfigError(
-                    f"it has a URI, and {next(iter(parts)).upper()} beside it",
+                    f"it has a URI, and {beside.upper()} beside it",
                     hint="Say it in the URI, or leave the URI out.",
+                    about=beside,
                 )
             return uri
         if "host" not in parts:

@@ -140,7 +140,7 @@ def parse(statement: str, whole: str, offset: int) -> Tree[Token]:
 
 def refused(reason: str, whole: str, at: int, hint: str) -> BadStatement:
     """An error at a place of a text."""
-    return BadStatement(f"{reason}{show_place(masked(whole), at)}", hint=hint)
+    return BadStatement(reason, hint=hint, place=show_place(masked(whole), at))
 
 
 def _refused(error: UnexpectedInput, statement: str, whole: str, offset: int) -> BadStatement:

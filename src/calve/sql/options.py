@@ -45,6 +45,20 @@ def dotted(known: Mapping[str, str]) -> dict[str, str]:
     return {name.replace(" ", "."): to for name, to in known.items()}
 
 
+def spellings(name: str) -> set[str]:
+    """All ways to write an option: with blanks, dots or dashes between its words, and by its other names."""
+    wanted = plain(name)
+    every = (one for listing in LISTINGS for one in listing)
+    known = [one for one in every if wanted in map(plain, (one.name, one.taken))]
+    others = {plain(other) for one in known for other in (one.name, *one.also)}
+    return {wanted} | others | {plain(word) for word, to in SINK_WORDS.items() if plain(to) == wanted}
+
+
+def plain(name: str) -> str:
+    """A name, whatever stands between its words."""
+    return name.lower().replace(" ", ".").replace("-", ".").replace("_", ".")
+
+
 # ---------------------------------------------------------------- connections
 
 _LOGIN: Listing = (
@@ -190,3 +204,18 @@ STREAM: Listing = (
     Known("tasks", "How many tasks share the keys."),
     Known("replaces checkpoint", "The id of a checkpoint that was lost, as the error names it."),
 )
+
+LISTINGS = (
+    CATALOG,
+    AWS,
+    KAFKA,
+    POSTGRES,
+    COCKROACHDB,
+    IN_FILES,
+    (FORMAT, HEADER),
+    OF_DEBEZIUM,
+    MATERIALIZE,
+    STREAM,
+)
+SINK_WORDS = {"sort by": "sort.order", "mode": "write.mode"}
+"""Words of SQL for options of docs/options.md."""

@@ -96,9 +96,8 @@ class _Reader:
                 return self._source(name, is_absent)
             case "view":
                 query = self._token("QUERY")
-                text = str(query).strip()
-                at = self._piece.at + (query.start_pos or 0) + len(query) - len(query.lstrip())
-                return CreateView(name, text, is_absent, at)
+                at = self._at(query) + len(query) - len(query.lstrip())
+                return CreateView(name, str(query).strip(), is_absent, at)
             case "sink":
                 return self._sink(name, more[0], is_absent)
         return CreateSinkTable(name, more[0], self._options(self._tree), is_absent)
@@ -110,15 +109,16 @@ class _Reader:
         key, is_enforced = self._key()
         if not is_enforced:
             raise self._refused("NOT ENFORCED is for sinks", self._one("not_enforced"), "Leave it out.")
+        words = [] if envelope is None else self._tokens(envelope)
         return CreateSource(
             name,
             origin,
             self._options(self._tree),
             None if columns is None else self._text_of(columns)[1:-1].strip(),
             key,
-            None if envelope is None else _unquoted(self._tokens(envelope)[0]).lower(),
+            Name.of(_unquoted(words[0]).lower(), self._at(words[0])) if words else None,
             is_absent,
-            0 if columns is None else self._piece.at + (columns.meta.start_pos or 0) + 1,
+            0 if columns is None else self._at(columns) + 1,
         )
 
     def _sink(self, name: str, source: str, is_absent: bool) -> CreateSink:
@@ -127,7 +127,7 @@ class _Reader:
         namespace, table = self._where(catalog)
         key, is_enforced = self._key()
         partition, said = self._one("partition"), self._one("with")
-        url = next((_unquoted(one) for one in self._tree.children if isinstance(one, Token)), None)
+        url = next(map(self._text, self._tokens(self._tree)), None)
         if catalog is not None and (namespace is None or table is None):
             missing = "namespace" if namespace is None else "table"
             hint = "Write INTO ICEBERG CATALOG CONNECTION … (NAMESPACE = 'sales', TABLE = 'orders')."
@@ -143,9 +143,10 @@ class _Reader:
             key,
             is_enforced,
             None if mode is None else Mode(self._tokens(mode)[0].upper()),
-            () if partition is None else tuple(map(self._text_of, _children(partition, "transform"))),
+            () if partition is None else self._partition(partition),
             () if said is None else self._options(said),
             is_absent,
+            0 if mode is None else self._at(mode),
         )
 
     def _where(self, catalog: Tree[Token] | None) -> tuple[str | None, str | None]:
@@ -157,11 +158,11 @@ class _Reader:
                 raise refused(f"the option {option.name!r} is not known here", self._whole, option.at, hint)
             if isinstance(option.value, Secret):
                 raise refused("the name of a table is no secret", self._whole, option.at, "Write a text.")
-            found[option.name] = option.value.value
+            found[option.name] = Name.of(option.value.value, option.at)
         if (words := self._one("namespace")) is not None:
             if catalog is None or found:
                 raise self._refused("the table is named twice", words, "Name it once.")
-            found["namespace"], found["table"] = (_unquoted(one) for one in self._tokens(words))
+            found["namespace"], found["table"] = map(self._text, self._tokens(words))
         return found.get("namespace"), found.get("table")
 
     # ---------------------------------------------------------------- parts
@@ -175,8 +176,18 @@ class _Reader:
             raise self._refused(f"the key names {min(repeated)!r} twice", key, "Name each column once.")
         return tuple(names), not _children(key, "not_enforced")
 
+    def _partition(self, tree: Tree[Token]) -> tuple[Name, ...]:
+        return tuple(Name.of(self._text_of(one), self._at(one)) for one in _children(tree, "transform"))
+
     def _name(self, tree: Tree[Token]) -> Name:
-        return Name.of(_name(tree), self._piece.at + (tree.meta.start_pos or 0))
+        return Name.of(_name(tree), self._at(tree))
+
+    def _text(self, token: Token) -> Name:
+        return Name.of(_unquoted(token), self._at(token))
+
+    def _at(self, part: Tree[Token] | Token) -> int:
+        """Where a part begins in the whole text."""
+        return self._piece.at + ((part if isinstance(part, Token) else part.meta).start_pos or 0)
 
     def _options(self, of: Tree[Token]) -> Options:
         found: dict[str, Option] = {}
@@ -195,11 +206,11 @@ class _Reader:
             return options
         if (said := next((one for one in options if one.name == "type"), None)) is not None:
             raise refused("REST says the type already", self._whole, said.at, "Leave one of the two out.")
-        return (Option("type", Text("rest"), self._piece.at + (rest.meta.start_pos or 0)), *options)
+        return (Option("type", Text("rest"), self._at(rest)), *options)
 
     def _option(self, tree: Tree[Token]) -> Option:
         """`NAME = value` or `NAME 'value'`; as Materialize has it, also `PASSWORD SECRET p`."""
-        at = self._piece.at + (tree.meta.start_pos or 0)
+        at = self._at(tree)
         name, *value = (one for one in tree.children if isinstance(one, Tree))
         if value:
             return _secret_by_name(
@@ -246,8 +257,7 @@ class _Reader:
         return self._piece.text[tree.meta.start_pos : tree.meta.end_pos]
 
     def _refused(self, reason: str, tree: Tree[Token] | None, hint: str) -> Exception:
-        at = 0 if tree is None else tree.meta.start_pos
-        return refused(reason, self._whole, self._piece.at + at, hint)
+        return refused(reason, self._whole, self._piece.at if tree is None else self._at(tree), hint)
 
 
 def _children(tree: Tree[Token], name: str) -> list[Tree[Token]]:
@@ -262,9 +272,7 @@ def _name(tree: Tree[Token]) -> str:
 
 def _option_name(tree: Tree[Token]) -> str:
     first = tree.children[0]
-    if isinstance(first, Token):
-        return _unquoted(first)
-    return " ".join(_words(tree))
+    return _unquoted(first) if isinstance(first, Token) else " ".join(_words(tree))
 
 
 def _words(tree: Tree[Token]) -> list[str]:
@@ -288,6 +296,5 @@ def _value(tree: Tree[Token]) -> Value:
 
 def _unquoted(token: Token) -> str:
     text = str(token)
-    if token.type not in ("STRING", "QUOTED"):
-        return text
-    return text[1:-1].replace(text[0] * 2, text[0])
+    is_quoted = token.type in ("STRING", "QUOTED")
+    return text[1:-1].replace(text[0] * 2, text[0]) if is_quoted else text

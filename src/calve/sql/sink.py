@@ -15,14 +15,15 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from calve.config.catalog import CatalogType
-from calve.config.names import check_catalog
+from calve.config.names import check_catalog, check_namespace, check_table
 from calve.config.options.listing import NOT_YET, OPTIONS
 from calve.config.url import show_name
 from calve.model.errors import ConfigError
-from calve.sql.asked import Asked, of_statement, place
+from calve.sql.asked import Asked, place
 from calve.sql.connect import catalog_options, store_options
 from calve.sql.defined import Definitions, Sink
-from calve.sql.options import STREAM, dotted, names
+from calve.sql.options import SINK_WORDS, STREAM, dotted, names
+from calve.sql.pointed import of_statement
 from calve.sql.tree import CreateSink, CreateSinkTable, Secret, Target, place_of
 
 CHECKPOINTS = "calve-checkpoints"
@@ -31,7 +32,7 @@ CHECKPOINTS = "calve-checkpoints"
 _OF_STREAM = names(STREAM)
 _NAMES = {option.name: option.name for option in OPTIONS if option.prefix is None}
 _NAMES |= {name.replace(".", " ").replace("-", " "): name for name in _NAMES}
-_NAMES |= {name: name for name in NOT_YET} | {"sort by": "sort.order", "mode": "write.mode"}
+_NAMES |= {name: name for name in NOT_YET} | SINK_WORDS
 _NAMES |= _OF_STREAM | dotted(_OF_STREAM)
 _TABLE_NAMES = ("catalog.name", "namespace", "table.name")
 _OF_CONNECTION = ("namespace", "table.name", "warehouse", "connector")
@@ -102,15 +103,16 @@ def _sink(one: CreateSink, definitions: Definitions) -> SinkAsked:
         if "catalog.uri" not in options:
             options.setdefault("catalog.type", "sql")
         options["catalog.name"] = check_catalog(str(one.catalog))
-        table = ".".join(map(_ticked, (one.catalog, *one.namespace.split("."), one.table)))
+        namespace = check_namespace(tuple(one.namespace.split(".")))
+        table = ".".join(map(_ticked, (one.catalog, *namespace, check_table(one.table))))
     else:
-        table = one.url
+        table = str(one.url)
     if one.aws is not None:
         aws = definitions.connection(one.aws, Target.AWS, one, place_of(one.aws))
         options |= store_options(aws, definitions)
     options |= {"equality.delete.columns": tuple(map(str, one.key))} if one.key else {}
     options |= {"write.mode": one.mode.lower()} if one.mode is not None else {}
-    options |= {"partition.spec": one.partition} if one.partition else {}
+    options |= {"partition.spec": tuple(map(str, one.partition))} if one.partition else {}
     return _stream(one, asked, table, options, definitions)
 
 
@@ -118,7 +120,9 @@ def _sink_table(one: CreateSinkTable, definitions: Definitions) -> SinkAsked:
     prefixes = ("table.prop.", "storage.", "catalog.prop.")
     asked = Asked(one, definitions, _NAMES, dotted=prefixes, meaning="a sink")
     if (connector := asked.text("connector")) is not None and connector.lower() != "iceberg":
-        raise ConfigError(f"its connector is {connector!r}", hint="There is one: connector = 'iceberg'.")
+        raise ConfigError(
+            f"its connector is {connector!r}", hint="There is one: connector = 'iceberg'.", about="connector"
+        )
     namespace = asked.needed("namespace", "'namespace' = 'sales'")
     table = asked.needed("table.name", "'table.name' = 'orders'")
     name = asked.text("catalog.name") or "calve"
@@ -133,7 +137,8 @@ def _sink_table(one: CreateSinkTable, definitions: Definitions) -> SinkAsked:
         options["catalog.type"] = "sql"
     if warehouse is not None:
         options["warehouse"] = place(warehouse, definitions.folder) if "/" in warehouse else warehouse
-    full = ".".join(map(_ticked, (name, *namespace.split("."), table)))
+    parts = check_namespace(tuple(namespace.split(".")))
+    full = ".".join(map(_ticked, (check_catalog(name), *parts, check_table(table))))
     return _stream(one, asked, full, options, definitions)
 
 
@@ -153,7 +158,9 @@ def _stream(
             notes.append(f"{name!r} has no effect here: Spark itself holds rows until they are written.")
             options[name] = value
         elif name in options and options[name] != value:
-            raise ConfigError(f"{name!r} stands in WITH, and is said before it", hint="Say it once.")
+            raise ConfigError(
+                f"{name!r} stands in WITH, and is said before it", hint="Say it once.", about=name
+            )
         else:
             options[name] = value
     if str(options.get("catalog.type", "")).strip().lower() == CatalogType.MEMORY:
@@ -180,7 +187,7 @@ def _number(text: str | None, what: str) -> int | None:
     if text is None:
         return None
     if not text.isdecimal():
-        raise ConfigError(f"{what} is {text[:40]!r}", hint="Give a number.")
+        raise ConfigError(f"{what} is {text[:40]!r}", hint="Give a number.", about=what)
     return int(text)
 
 

@@ -22,7 +22,7 @@ from calve.config.columns import SourceTable
 from calve.config.types.notation import show_place
 from calve.config.units import nearest
 from calve.model.errors import BadColumns, BadStatement, ConfigError
-from calve.sql.asked import Asked, of_statement
+from calve.sql.asked import Asked
 from calve.sql.connect import aws_properties, kafka_options, postgres_uri
 from calve.sql.defined import Definitions
 from calve.sql.grammar import refused
@@ -40,6 +40,7 @@ from calve.sql.options import (
     OTHER_COLUMNS,
     names,
 )
+from calve.sql.pointed import of_statement
 from calve.sql.tree import CreateSource, Origin, Target
 
 _PLACE = re.compile(r" \(line (\d+), column (\d+)\)\n")
@@ -160,6 +161,7 @@ def declared(one: CreateSource) -> Declared:
         raise ConfigError(
             f"its columns say that the key is {', '.join(table.key)}, and KEY says {', '.join(one.key)}",
             hint="Say it once.",
+            about="key",
         )
     table = SourceTable.of(one.columns, tuple(map(str, one.key)))
     return Declared(table, table.key)
@@ -169,11 +171,11 @@ def _placed(error: BadColumns, one: CreateSource) -> BadColumns:
     """An error of a column list, with its place in the whole text."""
     place = _PLACE.search(error.message)
     if place is None or one.columns is None:
-        return BadColumns(f"its columns: {error.message}", hint=error.hint)
+        return BadColumns(f"its columns: {error.message}", hint=error.hint, about="columns")
     before = one.columns.split("\n")[: int(place[1]) - 1]
     inside = sum(len(line) + 1 for line in before) + int(place[2]) - 1
     at = one.text.find(one.columns, one.columns_at) + inside
-    return BadColumns(f"{error.message[: place.start()]}{show_place(masked(one.text), at)}", hint=error.hint)
+    return BadColumns(error.message[: place.start()], hint=error.hint, place=show_place(masked(one.text), at))
 
 
 def _cockroachdb(one: CreateSource, definitions: Definitions) -> Source:
@@ -185,6 +187,7 @@ def _cockroachdb(one: CreateSource, definitions: Definitions) -> Source:
         raise ConfigError(
             f"the files of a changefeed are wrapped, and ENVELOPE is {one.envelope}",
             hint="Leave ENVELOPE out: in files CockroachDB writes no other.",
+            about="envelope",
         )
     for name in ("connection", "broker", "format"):
         asked.refuse(name, "the changefeed has a URL: it is read from files", "Leave it out.")
@@ -256,6 +259,7 @@ def _files(one: CreateSource, definitions: Definitions) -> Source:
         raise ConfigError(
             f"its FORMAT is {form!r}",
             hint=(f"Did you mean {near}? " if near else "") + f"There are: {', '.join(FORMATS)}.",
+            about="format",
         )
     said = declared(one)
     if said.columns is None:
@@ -269,19 +273,21 @@ def _files(one: CreateSource, definitions: Definitions) -> Source:
 def _materialize(one: CreateSource, definitions: Definitions) -> Subscribed:
     asked = Asked(one, definitions, names(MATERIALIZE), meaning="a subscription")
     if one.envelope is not None:
-        raise ConfigError("a subscription has no ENVELOPE", hint="Leave it out.")
+        raise ConfigError("a subscription has no ENVELOPE", hint="Leave it out.", about="envelope")
     connection = asked.connection("connection", Target.POSTGRES)
     uri = asked.text("uri")
     if (connection is None) == (uri is None):
         raise ConfigError(
             "nothing says where Materialize is" if uri is None else "it has a CONNECTION and a URI",
             hint="Write CONNECTION = name, of a CREATE CONNECTION name TO POSTGRES (…), and no URI.",
+            about="uri",
         )
     relation, query = asked.text("object"), asked.text("query")
     if (relation is None) == (query is None):
         raise ConfigError(
             "a subscription is to one OBJECT, or to one QUERY",
             hint="Write OBJECT = 'public.orders', or QUERY = 'SELECT …'.",
+            about="query",
         )
     # The list says what single columns shall be: the key may be another one.
     said = declared(replace(one, key=()))
@@ -310,10 +316,12 @@ def _messages(one: CreateSource, definitions: Definitions, asked: Asked, envelop
 def _lines(one: CreateSource, asked: Asked, path: str, envelope: str) -> Lines:
     topics = asked.names("topic") or (str(one.name),)
     if len(topics) != 1:
-        raise ConfigError("files of messages are of one TOPIC", hint="Give each topic a source of its own.")
+        raise ConfigError(
+            "files of messages are of one TOPIC", hint="Give each topic a source of its own.", about="topic"
+        )
     left = asked.rest()
     if left.pop("format", "json").lower() not in ("json", "text"):
-        raise ConfigError("messages in files are JSON, one a line", hint="Leave FORMAT out.")
+        raise ConfigError("messages in files are JSON, one a line", hint="Leave FORMAT out.", about="format")
     settings = {name: left.pop(name) for name in _SETTINGS if name in left}
     most = left.pop("files_max", None)
     _plain(left, "no option")
@@ -325,11 +333,11 @@ def _broker(one: CreateSource, definitions: Definitions, asked: Asked) -> dict[s
     asked.refuse("aws connection", "topics are read from a broker, not from S3", "Leave it out.")
     asked.refuse("path", "topics are read from a broker, not from files", "Leave it out.")
     connection, servers = asked.connection("connection", Target.KAFKA), asked.text("broker")
-    if (connection is None) == (servers is None):
+    if connection is not None and servers is not None:
+        raise BadStatement("the broker is named twice", hint="Leave one of the two out.", about="broker")
+    if connection is None and servers is None:
         raise refused(
-            f"nothing says where the broker of {one.name!r} is"
-            if servers is None
-            else "the broker is named twice",
+            f"nothing says where the broker of {one.name!r} is",
             one.text,
             one.at,
             "Write CONNECTION = name, of a CREATE CONNECTION name TO KAFKA (BROKER 'host:9092'); or BROKER = "
@@ -354,6 +362,7 @@ def _plain(left: Mapping[str, str], allowed: str) -> dict[str, str]:
             raise ConfigError(
                 f"{name.replace('_', ' ').upper()} has no effect on a source of this kind",
                 hint="Leave it out.",
+                about=name,
             )
     return dict(left)
 

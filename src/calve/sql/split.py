@@ -59,14 +59,14 @@ def _open(text: str, token: re.Match[str], long: int | None) -> BadStatement:
     several lines: as a rule that is the one whose end was forgotten."""
     place = show_place(masked(text), token.start())
     if token[0] == "/*":
-        return BadStatement(f"this comment is never closed{place}", hint="Close it with */.")
+        return BadStatement("this comment is never closed", hint="Close it with */.", place=place)
     hint = f"Close it with another {token[0]}."
     if long is not None:
         hint = (
             f"Is it this one? On line {text.count(chr(10), 0, long) + 1} a text in quotes begins that goes "
             "on over several lines: perhaps it is its end that is missing."
         )
-    return BadStatement(f"this quote is never closed{place}", hint=hint)
+    return BadStatement("this quote is never closed", hint=hint, place=place)
 
 
 def is_whole(text: str) -> bool:

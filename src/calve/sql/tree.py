@@ -12,7 +12,7 @@ from enum import StrEnum
 
 
 class Name(str):
-    """A name, and where it stands."""
+    """A name or another text, and where it stands. It is equal to the same text elsewhere."""
 
     at: int = 0
 
@@ -182,6 +182,7 @@ class CreateSink(Placed):
     options: Options = ()
     """Of WITH."""
     if_absent: bool = False
+    mode_at: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

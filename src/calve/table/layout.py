@@ -24,7 +24,7 @@ from pyiceberg.table.sorting import SortField as OrderField
 from pyiceberg.transforms import IdentityTransform, parse_transform
 from pyiceberg.types import IcebergType, NestedField
 
-from calve.model.errors import BadPartition
+from calve.model.errors import About, BadPartition, about
 from calve.model.layout import PartitionField, SortField, Transform, TransformKind
 from calve.table.schema import nearest
 
@@ -49,10 +49,15 @@ def to_spec(fields: tuple[PartitionField, ...], schema: Schema) -> PartitionSpec
     spec_fields: list[SpecField] = []
     for position, field in enumerate(fields):
         if field in fields[:position]:
-            raise BadPartition(f"{field} stands twice in the partition", hint="Name it once.")
-        column = _column(field.column, schema, str(field), "partitioned")
-        _check_transform(field, column.field_type)
-        name = _field_name(field, taken)
+            raise BadPartition(
+                f"{field} stands twice in the partition",
+                hint="Name it once.",
+                about=About("partition", str(field)),
+            )
+        with about("partition", str(field)):
+            column = _column(field.column, schema, str(field), "partitioned")
+            _check_transform(field, column.field_type)
+            name = _field_name(field, taken)
         taken.add(name.casefold())
         transform = parse_transform(str(field.transform))
         spec_fields.append(SpecField(column.field_id, PARTITION_FIELD_ID_START + position, transform, name))
@@ -72,8 +77,11 @@ def to_sort_order(fields: tuple[SortField, ...], schema: Schema) -> SortOrder:
     names = [field.column for field in fields]
     for name in names:
         if names.count(name) > 1:
-            raise BadPartition(f"the sort order names {name!r} twice", hint="Only the first one counts.")
-    return SortOrder(*(_to_order_field(field, schema) for field in fields))
+            raise BadPartition(
+                f"the sort order names {name!r} twice", hint="Only the first one counts.", about="sort"
+            )
+    with about("sort"):
+        return SortOrder(*(_to_order_field(field, schema) for field in fields))
 
 
 def from_sort_order(order: SortOrder, schema: Schema) -> tuple[SortField, ...] | None:

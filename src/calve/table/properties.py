@@ -108,6 +108,7 @@ def check_dictionary(dictionary: bool | tuple[str, ...], schema: Schema) -> None
             raise ConfigError(
                 f"parquet.dictionary names {name!r}, which is not among the table's columns",
                 hint=nearest(name, names),
+                about="parquet.dictionary",
             )
 
 
@@ -165,4 +166,5 @@ def _bad(properties: Mapping[str, str], name: str, takes: str) -> ConfigError:
     return ConfigError(
         f"the table property {name!r} is {properties[name]!r}, which cannot be followed",
         hint=f"It takes {takes}. Set it anew or remove it from the table.",
+        about=f"table.prop.{name}",
     )

@@ -25,7 +25,7 @@ import pyarrow as pa
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.types import DoubleType, FloatType, NestedField
 
-from calve.model.errors import BadKey, BadName
+from calve.model.errors import BadKey, BadName, about
 from calve.table.types import arrow_field, fields_from_arrow, join, place
 
 NAME_BYTES_MAX = 255
@@ -65,20 +65,27 @@ def check_key(schema: Schema, key: tuple[str, ...]) -> None:
     """Refuse a key that cannot identify rows: by name, with the reason."""
     columns = {column.name: column for column in schema.fields}
     for name in key:
-        if key.count(name) > 1:
-            raise BadKey(f"the key names {name!r} {key.count(name)} times", hint="Name each key column once.")
-        if (column := columns.get(name)) is None:
-            raise _no_such_key(name, columns)
-        if not column.field_type.is_primitive:
-            raise BadKey(
-                f"the key column {name!r} is a {column.field_type}: nested values are not compared",
-                hint="Take the value that identifies the row out into a column of its own.",
-            )
-        if isinstance(column.field_type, FloatType | DoubleType):
-            raise BadKey(
-                f"the key column {name!r} is a {column.field_type}: equality means little there",
-                hint="Use an integer, a decimal or a string as the key.",
-            )
+        with about("key", name):
+            if key.count(name) > 1:
+                raise BadKey(
+                    f"the key names {name!r} {key.count(name)} times", hint="Name each key column once."
+                )
+            _check_key_column(name, columns)
+
+
+def _check_key_column(name: str, columns: dict[str, NestedField]) -> None:
+    if (column := columns.get(name)) is None:
+        raise _no_such_key(name, columns)
+    if not column.field_type.is_primitive:
+        raise BadKey(
+            f"the key column {name!r} is a {column.field_type}: nested values are not compared",
+            hint="Take the value that identifies the row out into a column of its own.",
+        )
+    if isinstance(column.field_type, FloatType | DoubleType):
+        raise BadKey(
+            f"the key column {name!r} is a {column.field_type}: equality means little there",
+            hint="Use an integer, a decimal or a string as the key.",
+        )
 
 
 def _no_such_key(name: str, columns: dict[str, NestedField]) -> BadKey:
@@ -106,7 +113,9 @@ def check_names(schema: pa.Schema) -> None:
     """Refuse names that a table cannot have, on every level, and full names that two fields share."""
     for name in schema.names:
         if name.casefold() in RESERVED_NAMES:
-            raise BadName(f"the column name {name!r} is Iceberg's own", hint="Rename the column.")
+            raise BadName(
+                f"the column name {name!r} is Iceberg's own", hint="Rename the column.", about="source"
+            )
     check_full_names(_paths(list(schema), ""))
 
 
@@ -116,7 +125,9 @@ def check_full_names(paths: Iterable[str]) -> None:
     seen: set[str] = set()
     for path in paths:
         if path in seen:
-            raise BadName(f"two fields have the full name {path!r}", hint="Rename one of them.")
+            raise BadName(
+                f"two fields have the full name {path!r}", hint="Rename one of them.", about="source"
+            )
         seen.add(path)
 
 
@@ -126,11 +137,12 @@ def check_siblings(names: list[str], path: str) -> None:
     for name in names:
         if reason := _flaw(name):
             message = f"{place(path)} has a field named {_shown(name)}: {reason}"
-            raise BadName(message, hint="Rename the column.")
+            raise BadName(message, hint="Rename the column.", about="source")
         if (other := folded.get(name.casefold())) is not None:
             raise BadName(
                 f"{place(path)} has the fields {other!r} and {name!r}: engines that fold case see one name",
                 hint="Rename one of the two, or leave it out.",
+                about="source",
             )
         folded[name.casefold()] = name
 

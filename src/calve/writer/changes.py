@@ -192,7 +192,9 @@ def _check_needed(reading: Reading, rows: pa.Table) -> None:
                 hint="Send it with every row, deletes too.",
             )
     if OP_COLUMN in rows.column_names:
-        raise BadName(f"the column name {OP_COLUMN!r} is the sink's own", hint="Rename the column.")
+        raise BadName(
+            f"the column name {OP_COLUMN!r} is the sink's own", hint="Rename the column.", about="source"
+        )
 
 
 def _take_ops(

@@ -88,6 +88,7 @@ def check_sequence_types(schema: pa.Schema, sequence: tuple[str, ...]) -> None:
             raise BadKey(
                 f"the sequence column {name!r} has type {kind}, whose values have no order",
                 hint="Use numbers, decimals, dates, times, strings or bytes, such as the source's position.",
+                about="sequence_by",
             )
 
 

@@ -53,7 +53,11 @@ class Partitions:
         if not self._fields:
             return rows
         if NUMBER_COLUMN in rows.column_names:
-            raise BadName(f"the column name {NUMBER_COLUMN!r} is the sink's own", hint="Rename the column.")
+            raise BadName(
+                f"the column name {NUMBER_COLUMN!r} is the sink's own",
+                hint="Rename the column.",
+                about="source",
+            )
         columns = [_partition_column(field, rows) for field in self._fields]
         codes = _codes(columns)
         known = pa.array([self._number_of(columns, row) for row in _first_rows(codes)], pa.int32())

@@ -284,7 +284,9 @@ def test_a_secret_of_a_pipeline_that_is_not_there_is_told(here, monkeypatch):
     assert checks["secret key"][0] == "failed"
     assert checks["sink c"] == (
         "failed",
-        f"the sink 'c' (line 5): the connection 'far' (line 3): {words}",
+        f"the connection 'far': {words} (line 3, column 79)\n"
+        "    TION far TO ICEBERG CATALOG (URI = 'http://127.0.0.1:1', TOKEN = SECRET\n"
+        "                                                             ^",
         hint,
     )
     assert checks["source orders"][0] == "ok"

@@ -62,6 +62,16 @@ def test_a_value_goes_on_below_itself_and_what_is_indented_stays() -> None:
     ]
 
 
+@given(st.text("abc ", max_size=70), st.text("abc ", max_size=70), st.integers(40, 100), st.integers(0, 15))
+def test_a_caret_stays_below_its_letter_and_its_line_fits(
+    before: str, behind: str, width: int, margin: int
+) -> None:
+    text = f"what is wrong (line 1, column 9)\n    {before}X{behind}\n    {' ' * len(before)}^"
+    *_, line, caret = (one.plain for one in hanging(Text("." * margin), text, width))
+    assert line[caret.index("^")] == "X"
+    assert len(line) <= width
+
+
 def test_a_table_that_is_too_wide_is_shown_name_by_name() -> None:
     rows = [("paid", "a" * 30, "1"), ("log", "b" * 30, "2")]
     shown = [line.plain for line in table(("sink", "table", "rows"), rows, ("rows",), 40)]

@@ -25,7 +25,7 @@ INTO = "INTO ICEBERG CATALOG CONNECTION lake (NAMESPACE = 'shop', TABLE = 'order
 SINK = f"CREATE SINK s FROM orders\n  {INTO};\n"
 CHECKED = SINK.replace(";", " WITH (CHECKPOINT = '/c');")
 LOGIN = "CREATE SECRET login FROM ENV 'CALVE_NOT_SET';\n"
-FAR = LAKE.replace(HERE, "URI = 'http://127.0.0.1:{port}', TOKEN = SECRET login")
+FAR = LAKE.replace(HERE, "TOKEN = SECRET login, URI = 'http://127.0.0.1:{port}'")
 WHOLE = LAKE + ORDERS + SINK
 STATUS = ("status", "pipeline.sql")
 ENV = {"CALVE_DEBUG": None, "CALVE_EMPTY": "", "CALVE_NOT_SET": None, "NO_COLOR": "1"}
@@ -229,14 +229,18 @@ PASSWORD, REGION, SCOPE, SECRET ACCESS KEY, SESSION TOKEN, TOKEN, TYPE, URI, USE
     "a catalog of no type": Case(
         LAKE.replace(HERE, "TYPE = 'rset', URI = 'http://h'") + ORDERS + SINK,
         """\
-error CALVE-100 (ConfigError): the connection 'lake' (line 1): its TYPE cannot be 'rset'
+error CALVE-100 (ConfigError): the connection 'lake': its TYPE cannot be 'rset' (line 1, column 44)
+      CREATE CONNECTION lake TO ICEBERG CATALOG (TYPE = 'rset', URI = 'http://
+                                                 ^
 hint: Did you mean rest? It is one of: rest, s3tables, glue, hive, sql, memory.
 """,
     ),
     "a catalog without its address": Case(
         LAKE.replace(HERE, "TYPE = 'rest'") + ORDERS + SINK,
         """\
-error CALVE-100 (ConfigError): the connection 'lake' (line 1): a rest catalog lacks URI
+error CALVE-100 (ConfigError): the connection 'lake': a rest catalog lacks URI (line 1, column 44)
+      CREATE CONNECTION lake TO ICEBERG CATALOG (TYPE = 'rest');
+                                                 ^
 hint: Give what is missing, or leave TYPE and URI out for SQLite in a local folder.
 """,
     ),
@@ -280,9 +284,155 @@ hint: Did you mean long? Write string, or another type of docs/types.md.
     "a key that is no column": Case(
         LAKE + ORDERS.replace("KEY (id)", "KEY (idd)") + SINK,
         """\
-error CALVE-105 (BadKey): the source 'orders' (line 2): the key names 'idd', which is not among the \
-columns: id, status
+error CALVE-105 (BadKey): the source 'orders': the key names 'idd', which is not among the columns: id, \
+status (line 2, column 81)
+      d long, status string) FROM FILES (PATH = 'orders') KEY (idd);
+                                                               ^
 hint: Did you mean id?
+""",
+    ),
+    "an address of another kind of catalog": Case(
+        LAKE.replace(HERE, "TYPE = 'rest',\n  URI = 'thrift://h'") + ORDERS + SINK,
+        """\
+error CALVE-100 (ConfigError): the connection 'lake': a rest catalog cannot stand at thrift://h (line 2, \
+column 3)
+        URI = 'thrift://h');
+        ^
+hint: Its uri reads http://host:8181 or https://host/….
+""",
+    ),
+    "two logins of a catalog": Case(
+        "CREATE CONNECTION k TO AWS (REGION = 'x');\n"
+        + LAKE.replace(HERE, "TYPE = 'glue', REGION = 'y',\n  AWS CONNECTION = k")
+        + ORDERS
+        + SINK,
+        """\
+error CALVE-100 (ConfigError): the connection 'lake': its AWS login is an AWS CONNECTION, and is given \
+beside it as well (line 3, column 3)
+        AWS CONNECTION = k);
+        ^
+hint: Leave one of the two out.
+""",
+    ),
+    "half a login": Case(
+        "CREATE CONNECTION k TO KAFKA (BROKER 'h:1', SASL USERNAME 'u');\n" + WHOLE,
+        """\
+error CALVE-100 (ConfigError): the connection 'k': a login has SASL USERNAME and SASL PASSWORD, and one of \
+them is missing (line 1, column 45)
+      CREATE CONNECTION k TO KAFKA (BROKER 'h:1', SASL USERNAME 'u');
+                                                  ^
+hint: Give both, the password as SECRET.
+""",
+        ("plan",),
+    ),
+    "a server that is named twice": Case(
+        f"CREATE CONNECTION p TO POSTGRES (URI 'postgresql://u:{CANARY}@h/d', HOST 'h');\n" + WHOLE,
+        """\
+error CALVE-100 (ConfigError): the connection 'p': it has a URI, and HOST beside it (line 1, column 72)
+      ION p TO POSTGRES (URI 'postgresql://*************@h/d', HOST 'h');
+                                                               ^
+hint: Say it in the URI, or leave the URI out.
+""",
+        ("plan",),
+    ),
+    "a broker that is named twice": Case(
+        "CREATE CONNECTION k TO KAFKA (BROKER 'h:1');\n"
+        "CREATE SOURCE o FROM DEBEZIUM (CONNECTION = k, BROKER = 'h:2', TOPIC = 't');\n" + WHOLE,
+        """\
+error CALVE-200 (BadStatement): the source 'o': the broker is named twice (line 2, column 48)
+      CREATE SOURCE o FROM DEBEZIUM (CONNECTION = k, BROKER = 'h:2', TOPIC = '
+                                                     ^
+hint: Leave one of the two out.
+""",
+        ("plan",),
+    ),
+    "a format that is none": Case(
+        LAKE + ORDERS.replace("PATH = 'orders'", "PATH = 'orders',\n  FORMAT = 'jsn'") + SINK,
+        """\
+error CALVE-100 (ConfigError): the source 'orders': its FORMAT is 'jsn' (line 3, column 3)
+        FORMAT = 'jsn') KEY (id);
+        ^
+hint: Did you mean json? There are: csv, json, orc, parquet.
+""",
+    ),
+    "an option that has no effect": Case(
+        LAKE + ORDERS.replace("PATH = 'orders'", "PATH = 'orders', TOAST = 'keep'") + SINK,
+        """\
+error CALVE-100 (ConfigError): the source 'orders': TOAST has no effect on a source of this kind (line 2, \
+column 76)
+      rs (id long, status string) FROM FILES (PATH = 'orders', TOAST = 'keep')
+                                                               ^
+hint: Leave it out.
+""",
+    ),
+    "an envelope that files do not have": Case(
+        LAKE + "CREATE SOURCE orders FROM COCKROACHDB CHANGEFEED (URL = 's3://b')\n  ENVELOPE bare;\n" + SINK,
+        """\
+error CALVE-100 (ConfigError): the source 'orders': the files of a changefeed are wrapped, and ENVELOPE is \
+bare (line 3, column 12)
+        ENVELOPE bare;
+                 ^
+hint: Leave ENVELOPE out: in files CockroachDB writes no other.
+""",
+    ),
+    "two keys": Case(
+        LAKE
+        + ORDERS.replace("id long", "id long primary key").replace("KEY (id)", "\n  KEY (status)")
+        + SINK,
+        """\
+error CALVE-100 (ConfigError): the source 'orders': its columns say that the key is id, and KEY says status \
+(line 3, column 8)
+        KEY (status);
+             ^
+hint: Say it once.
+""",
+    ),
+    "columns that differ in capital letters": Case(
+        LAKE + ORDERS.replace("status", "Id") + SINK,
+        """\
+error CALVE-102 (BadName): the source 'orders': the columns 'id' and 'Id' of the source differ in capital \
+letters alone: Spark and most engines see one name (line 2, column 32)
+      CREATE SOURCE orders (id long, Id string) FROM FILES (PATH = 'orders') K
+                                     ^
+hint: Rename one of them at the source, or leave it out there (CREATE CHANGEFEED … AS SELECT, Debezium's \
+column.exclude.list).
+""",
+    ),
+    "a number that is none": Case(
+        LAKE + ORDERS + SINK.replace(";", "\n  WITH (TASKS = 'many');"),
+        """\
+error CALVE-100 (ConfigError): the sink 's': TASKS is 'many' (line 5, column 9)
+        WITH (TASKS = 'many');
+              ^
+hint: Give a number.
+""",
+    ),
+    "another number that is none": Case(
+        LAKE + ORDERS + SINK.replace(";", "\n  WITH (BAD ROWS = 'quarantine', BAD ROWS MAX = 'x');"),
+        """\
+error CALVE-100 (ConfigError): the sink 's': BAD ROWS MAX is 'x' (line 5, column 34)
+        WITH (BAD ROWS = 'quarantine', BAD ROWS MAX = 'x');
+                                       ^
+hint: Give a number.
+""",
+    ),
+    "a connector that is none": Case(
+        LAKE + ORDERS + "CREATE SINK TABLE t FROM orders WITH (namespace = 'n', connector = 'delta');\n",
+        """\
+error CALVE-100 (ConfigError): the sink 't': its connector is 'delta' (line 3, column 56)
+      CREATE SINK TABLE t FROM orders WITH (namespace = 'n', connector = 'delt
+                                                             ^
+hint: There is one: connector = 'iceberg'.
+""",
+    ),
+    "an option that contradicts a clause": Case(
+        LAKE + ORDERS + SINK.replace(";", "\n  MODE UPSERT WITH ('write.mode' = 'append');"),
+        """\
+error CALVE-100 (ConfigError): the sink 's': 'write.mode' stands in WITH, and is said before it (line 5, \
+column 21)
+        MODE UPSERT WITH ('write.mode' = 'append');
+                          ^
+hint: Say it once.
 """,
     ),
     # ---------------------------------------------------------------- names
@@ -335,40 +485,111 @@ hint: Give the connection another name, or write CREATE … IF NOT EXISTS to kee
     "two sinks on one table": Case(
         LAKE + ORDERS + SINK + SINK.replace("SINK s", "SINK t"),
         """\
-error CALVE-100 (ConfigError): the sinks 's' and 't' write lake.shop.orders under one name: each would \
-stop the other
+error CALVE-100 (ConfigError): the sink 't' writes lake.shop.orders under the name of the sink 's': each \
+would stop the other (line 6, column 61)
+      NTO ICEBERG CATALOG CONNECTION lake (NAMESPACE = 'shop', TABLE = 'orders
+                                                               ^
 hint: Let one of them write another table, or give it a name of its own: WITH (WRITER ID = 't').
 """,
     ),
     "two sinks on one checkpoint": Case(
         LAKE + ORDERS + CHECKED + CHECKED.replace("SINK s", "SINK t").replace("'orders')", "'other')"),
         """\
-error CALVE-100 (ConfigError): the sinks 's' and 't' have one checkpoint, /c
+error CALVE-100 (ConfigError): the sink 't' has the checkpoint of the sink 's', /c (line 6, column 84)
+      NECTION lake (NAMESPACE = 'shop', TABLE = 'other') WITH (CHECKPOINT = '/
+                                                               ^
 hint: Leave CHECKPOINT out of one of them: then each has a folder of its own.
 """,
+    ),
+    "a catalog whose name is no name": Case(
+        (LAKE + ORDERS + SINK).replace("CONNECTION lake", 'CONNECTION "la/ke"'),
+        """\
+error CALVE-102 (BadName): the sink 's': the catalog name 'la/ke' is refused: it has the character '/' \
+(line 4, column 35)
+        INTO ICEBERG CATALOG CONNECTION "la/ke" (NAMESPACE = 'shop', TABLE = '
+                                        ^
+hint: Use letters, digits, '_' or '-', at most 255 bytes, not beginning with a dot.
+""",
+    ),
+    "a table whose name is no name": Case(
+        LAKE + ORDERS + SINK.replace("TABLE = 'orders'", "\n    TABLE = 'or/ders'"),
+        """\
+error CALVE-102 (BadName): the sink 's': the table name 'or/ders' is refused: it has the character '/' \
+(line 5, column 5)
+          TABLE = 'or/ders');
+          ^
+hint: Use letters, digits, '_' or '-', at most 255 bytes, not beginning with a dot.
+""",
+    ),
+    "a namespace whose name is no name": Case(
+        LAKE + ORDERS + SINK.replace("'shop'", "'shop..eu'"),
+        """\
+error CALVE-102 (BadName): the sink 's': part 2 of the namespace 'shop..eu' is refused: it is empty (line \
+4, column 41)
+        INTO ICEBERG CATALOG CONNECTION lake (NAMESPACE = 'shop..eu', TABLE =
+                                              ^
+hint: Use letters, digits, '_' or '-', at most 255 bytes, not beginning with a dot.
+""",
+    ),
+    "a URL without a table": Case(
+        ORDERS + "CREATE SINK s FROM orders INTO 'iceberg:///orders?warehouse=lake';",
+        """\
+error CALVE-102 (BadName): the sink 's': the iceberg:// URL does not name a namespace and a table (line 2, \
+column 32)
+      CREATE SINK s FROM orders INTO 'iceberg:///orders?warehouse=lake';
+                                     ^
+hint: Write iceberg://host:port/namespace/table?warehouse=…; docs/catalogs.md tells more.
+""",
+        STATUS,
+    ),
+    "an unknown parameter of a URL": Case(
+        ORDERS + "CREATE SINK s FROM orders INTO 'iceberg:///shop/orders?warehuose=lake';",
+        """\
+error CALVE-101 (UnknownOption): the sink 's': there is no parameter 'warehuose' (line 2, column 32)
+      CREATE SINK s FROM orders INTO 'iceberg:///shop/orders?warehuose=lake';
+                                     ^
+hint: Did you mean 'warehouse'?
+""",
+        STATUS,
+    ),
+    "a writer's id that is none": Case(
+        LAKE + ORDERS + SINK.replace(";", "\n  WITH (WRITER ID = '../x');"),
+        """\
+error CALVE-102 (BadName): the sink 's': '../x' cannot be a sink's id (line 5, column 9)
+        WITH (WRITER ID = '../x');
+              ^
+hint: Use 1 to 128 letters, digits, '_', '-' or '.', without '..', not beginning with '.' or '-'.
+""",
+        STATUS,
     ),
     # ---------------------------------------------------------------- secrets
     "a secret that is not set": Case(
         LOGIN + FAR + ORDERS + SINK,
         """\
-error CALVE-100 (ConfigError): the sink 's' (line 4): the connection 'lake' (line 2): the secret 'login' \
-is kept in the variable CALVE_NOT_SET, which is not set
+error CALVE-100 (ConfigError): the connection 'lake': the secret 'login' is kept in the variable \
+CALVE_NOT_SET, which is not set (line 2, column 44)
+      CREATE CONNECTION lake TO ICEBERG CATALOG (TOKEN = SECRET login, URI = '
+                                                 ^
 hint: Set CALVE_NOT_SET, and export it, in the shell that starts calve.
 """,
     ),
     "a secret that is empty": Case(
         LOGIN.replace("NOT_SET", "EMPTY") + FAR + ORDERS + SINK,
         """\
-error CALVE-100 (ConfigError): the sink 's' (line 4): the connection 'lake' (line 2): the secret 'login' \
-is kept in the variable CALVE_EMPTY, which is empty
+error CALVE-100 (ConfigError): the connection 'lake': the secret 'login' is kept in the variable \
+CALVE_EMPTY, which is empty (line 2, column 44)
+      CREATE CONNECTION lake TO ICEBERG CATALOG (TOKEN = SECRET login, URI = '
+                                                 ^
 hint: Set CALVE_EMPTY, and export it, in the shell that starts calve.
 """,
     ),
     "a secret in a file that is not there": Case(
         LOGIN.replace("ENV 'CALVE_NOT_SET'", "FILE '/nowhere/login'") + FAR + ORDERS + SINK,
         """\
-error CALVE-100 (ConfigError): the sink 's' (line 4): the connection 'lake' (line 2): the secret 'login' \
-is kept in the file /nowhere/login, which cannot be read: No such file or directory
+error CALVE-100 (ConfigError): the connection 'lake': the secret 'login' is kept in the file \
+/nowhere/login, which cannot be read: No such file or directory (line 2, column 44)
+      CREATE CONNECTION lake TO ICEBERG CATALOG (TOKEN = SECRET login, URI = '
+                                                 ^
 hint: Write it there, readable for whoever runs calve and for nobody else.
 """,
     ),
@@ -392,7 +613,7 @@ hint: Close it with another '.
     ),
     # ---------------------------------------------------------------- servers and files
     "a catalog that is down": Case(
-        FAR.replace(", TOKEN = SECRET login", "") + ORDERS + SINK,
+        FAR.replace("TOKEN = SECRET login, ", "") + ORDERS + SINK,
         """\
 error CALVE-500 (CatalogError): no server listens at 127.0.0.1:{port}, or it hung up
 hint: Is the server up? Look at the port in the catalog's URI, and whether it is http or https.

@@ -249,7 +249,8 @@ WRONG = {
         "",
     ),
     "CREATE SECRET x FROM ENV 'NOT_SET_ANYWHERE';CREATE CONNECTION c TO ICEBERG CATALOG (TOKEN = SECRET x)": (
-        "the connection 'c' (line 1): the secret 'x' is kept in the variable NOT_SET_ANYWHERE, which is not",
+        "the connection 'c': the secret 'x' is kept in the variable NOT_SET_ANYWHERE, which is not set "
+        "(line 1, column 85)",
         "Set NOT_SET_ANYWHERE, and export it,",
     ),
     "CREATE SECRET x FROM FILE 'nowhere'; CREATE CONNECTION c TO ICEBERG CATALOG (TOKEN = SECRET x)": (

@@ -12,7 +12,7 @@ from typing import Any
 
 from calve.config.options.listing import NOT_YET, OPTION_OF_FIELD, OPTIONS, REQUIRED, Option
 from calve.config.units import nearest
-from calve.model.errors import ConfigError, UnknownOption
+from calve.model.errors import ConfigError, UnknownOption, about
 
 _BY_NAME = {option.name: option for option in OPTIONS if option.prefix is None}
 _BY_PREFIX = {option.prefix: option for option in OPTIONS if option.prefix is not None}
@@ -29,9 +29,10 @@ def read_options(options: Mapping[str, object]) -> dict[str, Any]:
         )
     arguments: dict[str, Any] = {}
     for name, option, value in found:
-        parsed = option.kind.parse(value, f"the option '{name}'")
-        if name == "file.format":
-            _check_format(str(parsed))
+        with about(name):
+            parsed = option.kind.parse(value, f"the option '{name}'")
+            if name == "file.format":
+                _check_format(str(parsed))
         if option.prefix is not None:
             _put(arguments, option.field, {name.removeprefix(option.prefix): parsed})
         elif option.field:
@@ -46,6 +47,7 @@ def _option_of(name: object) -> Option:
         raise ConfigError(
             f"the option '{name}' is not there yet",
             hint="Leave it out, and run the table's maintenance with another engine.",
+            about=name,
         )
     if name in _BY_NAME:
         return _BY_NAME[name]
@@ -56,6 +58,7 @@ def _option_of(name: object) -> Option:
     raise UnknownOption(
         f"there is no option '{name[:80]}'",
         hint=f"Did you mean '{near}'?" if near else "docs/options.md lists all options.",
+        about=name,
     )
 
 

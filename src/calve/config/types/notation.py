@@ -147,4 +147,4 @@ def show_place(text: str, start: int) -> str:
     shown = text.splitlines()[line - 1] if text.strip() else ""
     cut = max(0, column - _COLUMNS + _COLUMNS // 5)
     spaces = "".join("\t" if mark == "\t" else " " for mark in shown[cut : column - 1])
-    return f" (line {line}, column {column})\n    {shown[cut : cut + _COLUMNS]}\n    {spaces}^"
+    return f" (line {line}, column {column})\n    {shown[cut : cut + _COLUMNS].rstrip()}\n    {spaces}^"

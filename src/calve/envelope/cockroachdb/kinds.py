@@ -22,9 +22,12 @@ class Kind(StrEnum):
                 f"the envelope {word!r} does not say enough: it has no time, and "
                 + ("a delete is an empty message" if word == "row" else "no row"),
                 hint="CREATE CHANGEFEED … WITH envelope = 'wrapped', updated, resolved.",
+                about="envelope",
             )
         if word not in set(cls):
             raise ConfigError(
-                f"{word!r} is no envelope of a changefeed", hint=f"There are: {', '.join(cls)}."
+                f"{word!r} is no envelope of a changefeed",
+                hint=f"There are: {', '.join(cls)}.",
+                about="envelope",
             )
         return cls(word)

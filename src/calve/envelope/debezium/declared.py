@@ -60,10 +60,14 @@ class Declared:
     def __post_init__(self) -> None:
         if self.decimals not in DECIMALS:
             raise ConfigError(
-                f"decimals cannot be {self.decimals!r}", hint=f"Say one of: {', '.join(DECIMALS)}."
+                f"decimals cannot be {self.decimals!r}",
+                hint=f"Say one of: {', '.join(DECIMALS)}.",
+                about="decimals",
             )
         if self.times not in PRECISIONS:
-            raise ConfigError(f"times cannot be {self.times!r}", hint=f"Say one of: {', '.join(PRECISIONS)}.")
+            raise ConfigError(
+                f"times cannot be {self.times!r}", hint=f"Say one of: {', '.join(PRECISIONS)}.", about="times"
+            )
         for column, meaning in self.meanings.items():
             if meaning not in _BY_MEANING:
                 raise ConfigError(

@@ -80,7 +80,9 @@ class Debezium:
         for name, words in _WORDS.items():
             if getattr(self, name) not in words:
                 raise ConfigError(
-                    f"{name} cannot be {getattr(self, name)!r}", hint=f"Say {' or '.join(map(repr, words))}."
+                    f"{name} cannot be {getattr(self, name)!r}",
+                    hint=f"Say {' or '.join(map(repr, words))}.",
+                    about=name,
                 )
 
     @property

@@ -24,7 +24,7 @@ from pyspark.sql import types as T
 from calve.config.settings import label
 from calve.config.sink import Mode, SinkConfig
 from calve.config.stream import FrontierKind, StreamConfig
-from calve.model.errors import BadKey, BadName, ConfigError, TableDiffers, TableMissing
+from calve.model.errors import About, BadKey, BadName, ConfigError, TableDiffers, TableMissing
 from calve.model.progress import claimed_property
 from calve.runtime.first import check_first, wanted_table
 from calve.runtime.spark.frame import Clockwork
@@ -143,6 +143,7 @@ def check_columns(config: StreamConfig, schema: T.StructType, incoming: pa.Schem
             raise kind(
                 f"{label(what)} names {name!r}, which is not among the columns of the stream",
                 hint=nearest(name, incoming.names),
+                about=About("sequence_by" if what == "time_column" else what, name),
             )
     if config.time_column is not None:
         _check_times(config, config.time_column, schema, incoming)
@@ -170,10 +171,13 @@ def _check_names(names: list[str]) -> None:
             raise BadName(
                 f"the stream has the columns {other!r} and {name!r}: Spark and most engines see one name",
                 hint="Rename one of the two, or leave it out.",
+                about="source",
             )
         seen[name.casefold()] = name
         if name.startswith(_RESERVED):
-            raise BadName(f"the column name {name!r} is the sink's own", hint="Rename the column.")
+            raise BadName(
+                f"the column name {name!r} is the sink's own", hint="Rename the column.", about="source"
+            )
 
 
 def _check_times(config: StreamConfig, name: str, schema: T.StructType, incoming: pa.Schema) -> None:
@@ -182,6 +186,7 @@ def _check_times(config: StreamConfig, name: str, schema: T.StructType, incoming
         raise BadKey(
             f"the column of times {name!r} is {schema[name].dataType.simpleString()}",
             hint="Times are integers, decimals without a fraction, or timestamps. Cast it in the stream.",
+            about="sequence_by",
         )
     if config.frontier is FrontierKind.WATERMARK and _WATERMARK not in schema[name].metadata:
         raise ConfigError(

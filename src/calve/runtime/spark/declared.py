@@ -26,12 +26,19 @@ def settings_of(settings: Mapping[str, Any], topics: Sequence[str] | None) -> di
         raise ConfigError(
             f"there is no setting {unknown[0]!r} of this feed",
             hint=f"There are: {', '.join(sorted(known))}; of Debezium's messages {', '.join(SETTINGS)}.",
+            about=unknown[0],
         )
     other = settings.get("other_columns", "refuse")
     if other not in ("refuse", "ignore"):
-        raise ConfigError(f"other_columns cannot be {other!r}", hint="Say 'refuse' or 'ignore'.")
+        raise ConfigError(
+            f"other_columns cannot be {other!r}", hint="Say 'refuse' or 'ignore'.", about="other_columns"
+        )
     if settings.get("compacted", "refuse") not in ("refuse", "allow"):
-        raise ConfigError(f"compacted cannot be {settings['compacted']!r}", hint="Say 'refuse' or 'allow'.")
+        raise ConfigError(
+            f"compacted cannot be {settings['compacted']!r}",
+            hint="Say 'refuse' or 'allow'.",
+            about="compacted",
+        )
     return {
         "ignores_columns": other == "ignore",
         "job_id": settings.get("job_id"),

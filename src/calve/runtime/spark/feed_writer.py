@@ -24,7 +24,7 @@ from calve.config.stream import FrontierKind, StreamConfig
 from calve.config.url import show_name
 from calve.envelope.base import Envelope
 from calve.model.columns import MARK, OP, ORDER, PARTITION, POSITION, TIME
-from calve.model.errors import BadKey, ConfigError
+from calve.model.errors import BadKey, ConfigError, about
 from calve.runtime.spark.columns import arrow_schema
 from calve.runtime.spark.door import StreamWriter
 from calve.runtime.spark.feed import Feed, FeedRun
@@ -87,6 +87,7 @@ class FeedWriter(StreamWriter):
             raise ConfigError(
                 f"the pattern {show_name(pattern)!r} would put all topics into one table",
                 hint=f"Write {_with_table(pattern)} for a table named like the last part of a topic.",
+                about="table",
             )
         return self._to(dict(names or {}), pattern, joins=new_tables)
 
@@ -139,6 +140,7 @@ class FeedWriter(StreamWriter):
                     f"the topics {other!r} and {topic!r} would both be written to {'.'.join(table)}",
                     hint=f"Use {_TOPIC} in the pattern, or name their tables: "
                     f"names={{{topic!r}: 'lake.sales.other'}}.",
+                    about="table",
                 )
 
         for topic in {**self._feed.tables, **dict.fromkeys(self._feed.topics or ())}:
@@ -209,6 +211,7 @@ class FeedWriter(StreamWriter):
             raise ConfigError(
                 "a feed has updates and deletes, and append mode would write them as rows",
                 hint="Say .mode('upsert') for the source's state, or .mode('changelog') for its changes.",
+                about="mode",
             )
 
     def _config(
@@ -254,7 +257,8 @@ class FeedWriter(StreamWriter):
         if envelope.timed:
             said.frontier = FrontierSaid(FrontierKind.MARK, mark=MARK, partition=PARTITION)
             if isinstance(said.commit_interval, str):
-                said.commit_interval = _units(said.commit_interval, envelope)
+                with about("commit_interval"):
+                    said.commit_interval = _units(said.commit_interval, envelope)
         incoming = arrow_schema(seen.frame.schema)
         config = said.config(lake, self._checkpoint(session), incoming)
         return config.model_copy(update={"carried": seen.carried})

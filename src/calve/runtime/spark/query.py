@@ -1,7 +1,7 @@
 """Queries: what Spark says of one that a person wrote, in fewer words.
 
 text ──▶ relations that it reads ──▶ which of them is the source of a view
-     └─▶ a frame, or what is wrong with it: Spark's own words, without its stack and its codes
+     └─▶ a frame, or what is wrong with it: Spark's own words, without its stack and its codes, and where
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from calve.model.errors import BadStatement
+from calve.model.errors import About, BadStatement
 from calve.runtime.spark.frame import quoted
 
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
@@ -31,6 +31,8 @@ class Reads:
 
     known: list[str] = field(default_factory=list)
     unknown: str | None = None
+    at: int | None = None
+    """Where in the query the last of them stands."""
 
 
 def relations_of(session: SparkSession, view: str, query: str, known: Collection[str]) -> Reads:
@@ -43,11 +45,11 @@ def relations_of(session: SparkSession, view: str, query: str, known: Collection
             with quiet_logs():
                 apart.sql(query)
         except ParseException as error:
-            raise _unreadable(view, error) from None
+            raise _unreadable(view, query, error) from None
         except AnalysisException as error:
             if error.getCondition() != _NOT_FOUND:
                 break  # told when the query is run
-            missing = _relation(error)
+            missing, found.at = _relation(error), _place(error)
             if missing not in known:
                 found.unknown = missing
                 break
@@ -66,22 +68,26 @@ def analyzed(session: SparkSession, name: str, query: str) -> DataFrame:
         with quiet_logs():
             return session.sql(query)
     except ParseException as error:
-        raise _unreadable(name, error) from None
+        raise _unreadable(name, query, error) from None
     except AnalysisException as error:
+        about = About("query", name, _place(error))
         if error.getCondition() == _NOT_FOUND:
             raise BadStatement(
                 f"the view {name!r} asks {_relation(error)!r} too, and a view reads one source, or one view",
                 hint="Select from the source alone: another table may change without a change of the row.",
+                about=about,
             ) from None
         if str(error.getCondition()).startswith(_SUBQUERY):
             raise BadStatement(
                 f"the view {name!r} asks a table about a row (a subquery), and that may change without a "
                 "change of the row",
                 hint="Select from the source alone, row by row.",
+                about=about,
             ) from None
         raise BadStatement(
-            f"the query of view {name!r} cannot be understood: {_words(error)}",
+            f"the view {name!r} cannot be understood: {_words(error)[0]}",
             hint="It may name the columns of its source, and Spark's functions.",
+            about=about,
         ) from None
 
 
@@ -99,23 +105,31 @@ def quiet_logs() -> Iterator[None]:
             logger.disabled = was
 
 
-def _unreadable(view: str, error: ParseException) -> BadStatement:
+def _unreadable(view: str, query: str, error: ParseException) -> BadStatement:
+    words, line, column = _words(error)
+    at = sum(len(one) + 1 for one in query.split("\n")[: line - 1]) + column
     return BadStatement(
-        f"the query of view {view!r} cannot be read: {_words(error)}",
+        f"the view {view!r} cannot be read: {words}",
         hint="It is in Spark's SQL; names with other marks stand in `backticks`.",
+        about=About("query", view, min(at, len(query))),
     )
+
+
+def _place(error: PySparkException) -> int | None:
+    """Where in the query it is, as far as Spark knows."""
+    return next((one.startIndex() for one in error.getQueryContext() if one.startIndex() >= 0), None)
 
 
 def _relation(error: AnalysisException) -> str:
     return (error.getMessageParameters() or {}).get("relationName", "").replace("`", "").lower()
 
 
-def _words(error: PySparkException) -> str:
-    """Spark's own words, without its codes and its plan; the place within the query last."""
+def _words(error: PySparkException) -> tuple[str, int, int]:
+    """Spark's own words, without its codes and its plan; the line that they name, and the letters before it
+    in that line: of a query that cannot be parsed Spark tells its place in no other way."""
     said = str(error).partition(";\n")[0].partition("\n\nJVM stacktrace")[0].partition("\n\n==")[0]
     text = _CODES.sub("", " ".join(said.split())).strip()
     place = _PLACE.search(text)
     if place is None:
-        return text
-    words = text[: place.start()].rstrip(" .;")
-    return f"{words} (line {place[1]}, column {int(place[2]) + 1} of the query)"
+        return text, 1, 0
+    return text[: place.start()].rstrip(" .;"), int(place[1]), int(place[2])

@@ -25,7 +25,7 @@ from calve.config.sink import SinkConfig
 from calve.config.stream import BadRows, FrontierKind, StreamConfig
 from calve.config.units import nearest
 from calve.config.url import is_sink_url, url_options
-from calve.model.errors import ConfigError, UnknownOption
+from calve.model.errors import ConfigError, UnknownOption, about
 from calve.runtime.spark.intervals import units_of
 from calve.runtime.spark.lakes import Lake, find_lake
 
@@ -90,7 +90,7 @@ class Said:
             self.checkpoint = value
             return
         if (told := _SPARK_OPTIONS.get(word)) is not None:
-            raise UnknownOption(f"there is no option {name!r} here", hint=told)
+            raise UnknownOption(f"there is no option {name!r} here", hint=told, about=word)
         if nearest(re.sub(r"[^a-z]", "", word), (CHECKPOINT.lower(),)) is not None:
             raise UnknownOption(f"there is no option {name!r}", hint=f"Did you mean {CHECKPOINT!r}?")
         asked: dict[Any, object] = {**_TABLE, name: value}
@@ -106,7 +106,7 @@ class Said:
             if name in _TABLE or name == "warehouse" or name.startswith(("catalog.", "storage.")):
                 continue
             if _plain(self.by_option.get(name, value)) != _plain(value):
-                raise _contradiction(f"the URL and the option {name!r} say different things")
+                raise _contradiction(f"the URL and the option {name!r} say different things", name)
             self.by_option[name] = value
 
     def lake(self, table: str, session: Mapping[str, str]) -> Lake:
@@ -122,7 +122,9 @@ class Said:
                 different = [name] if known is not None and known != value else []
                 said[name] = value
             if different:
-                raise _contradiction(f".catalog() and .option() say different things of {different[0]!r}")
+                raise _contradiction(
+                    f".catalog() and .option() say different things of {different[0]!r}", different[0]
+                )
         return find_lake(table, said, session)
 
     def config(self, lake: Lake, checkpoint: str | None, incoming: pa.Schema) -> StreamConfig:
@@ -148,7 +150,9 @@ class Said:
         wanted = {"namespace": ".".join(lake.namespace), "table.name": lake.table}
         for name, value in wanted.items():
             if said.get(name, value) != value:
-                raise _contradiction(f"the option {name!r} is {said[name]!r}, but .to_table() says {value!r}")
+                raise _contradiction(
+                    f"the option {name!r} is {said[name]!r}, but .to_table() says {value!r}", name
+                )
         arguments = read_options({**said, **_TABLE})
         arguments |= {"namespace": lake.namespace, "table": lake.table, "catalog": lake.catalog}
         properties = {
@@ -167,6 +171,7 @@ class Said:
             raise ConfigError(
                 f"sequence_by names {sequence[1]!r} after the time, which has no effect without a key",
                 hint="Name the column of times alone.",
+                about="sequence_by",
             )
         return {name: value for name, value in arguments.items() if name != "sequence_by"}
 
@@ -178,14 +183,16 @@ class Said:
         kind = incoming.field(time).type if incoming.names.count(time) == 1 else pa.timestamp("us")
         stream: dict[str, Any] = {"frontier": said.kind, "time_column": time}
         if said.kind is FrontierKind.MAXIMUM:
-            stream["frontier_delay"] = units_of(said.delay, str(time), kind, "the frontier's delay")
+            with about("frontier_delay"):
+                stream["frontier_delay"] = units_of(said.delay, str(time), kind, "the frontier's delay")
         stream |= {
             "mark_column": said.mark,
             "partition_column": said.partition,
             "partitions": said.partitions,
         }
         if self.commit_interval is not None:
-            stream["commit_interval"] = units_of(self.commit_interval, str(time), kind, "commit_interval")
+            with about("commit_interval"):
+                stream["commit_interval"] = units_of(self.commit_interval, str(time), kind, "commit_interval")
         return stream
 
     def copy(self) -> Said:
@@ -197,7 +204,8 @@ class Said:
             if _plain(self.by_method[name]) != _plain(self.by_option[name]):
                 raise _contradiction(
                     f"a method and the option {name!r} say different things: {self.by_method[name]!r} and "
-                    f"{self.by_option[name]!r}"
+                    f"{self.by_option[name]!r}",
+                    name,
                 )
         return {**self.by_option, **self.by_method}
 
@@ -214,8 +222,8 @@ def _plain(value: object) -> str:
     return text.lower() if text.lower() in ("true", "false") else re.sub(r"\s*,\s*", ", ", text)
 
 
-def _contradiction(reason: str) -> ConfigError:
-    return ConfigError(reason, hint="Say it once.")
+def _contradiction(reason: str, name: str) -> ConfigError:
+    return ConfigError(reason, hint="Say it once.", about=name)
 
 
 def bad_rows(word: object, rows_max: int | None) -> dict[str, Any]:
@@ -227,5 +235,6 @@ def bad_rows(word: object, rows_max: int | None) -> dict[str, Any]:
         raise ConfigError(
             f"on_bad_row cannot be {word!r}",
             hint=(f"Did you mean {near!r}? " if near else "") + "It is 'fail' or 'quarantine'.",
+            about="on_bad_row",
         )
     return said if rows_max is None else said | {"bad_rows_max": rows_max}

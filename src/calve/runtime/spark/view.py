@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from calve.model.columns import RESERVED
-from calve.model.errors import BadKey, BadStatement, SchemaMismatch
+from calve.model.errors import About, BadKey, BadStatement, SchemaMismatch
 from calve.runtime.spark.frame import quoted
 from calve.runtime.spark.query import analyzed
 
@@ -93,6 +93,7 @@ class Seen:
                     "source: nothing would say which row a change is of",
                     hint=f"Add {column} to what it selects; under another name it may stand: {column} AS "
                     f"{column}_of_source.",
+                    about=About("query", view),
                 )
             found.append(name)
         return tuple(found)
@@ -119,7 +120,7 @@ class View:
         live = _is_live(F.col(quoted(op)), changes.schema[op].dataType).alias(_KEEP)
         leaf = changes.select(*shown, *map(quoted, hidden), live).alias(_LEAF)
         plan = self._analyzed(leaf.select(*map(quoted, rows)))
-        walk = _Walk(changes.sparkSession, self.name, frozenset((*hidden, _KEEP)))
+        walk = _Walk(changes.sparkSession, self, frozenset((*hidden, _KEEP)))
         built = walk.rebuilt(plan)
         frame = _frame(changes.sparkSession, built)
         kept = frame[quoted(_KEEP)]
@@ -136,10 +137,18 @@ class View:
                 frame = frame.withColumn(name, F.unhex(F.replace(F.col(quoted(name)), F.lit("-"))))
         return Seen(frame, origins, still, walk.filters)
 
+    def about(self, node: Any) -> About:
+        """Where a part of Spark's plan was written: Spark knows it by the text that it read."""
+        text, start = node.origin().sqlText(), node.origin().startIndex()
+        for name, query in self.queries:
+            if text.isDefined() and start.isDefined() and text.get() == query:
+                return About("query", name, start.get())
+        return About("query", self.name)
+
     def over_rows(self, rows: DataFrame) -> DataFrame:
         """The rows of the view, in append mode: every query that needs no memory is right there."""
         frame = self._run(rows.alias(_LEAF))
-        check = _Walk(rows.sparkSession, self.name, frozenset())
+        check = _Walk(rows.sparkSession, self, frozenset())
         check.stateless(frame._jdf.queryExecution().analyzed())
         return frame
 
@@ -166,7 +175,7 @@ class _Walk:
     """Down the plan of a query, and up again with what is hidden."""
 
     session: SparkSession
-    view: str
+    view: View
     hidden: frozenset[str]
     _ctes: dict[int, Any] = field(default_factory=dict)
     _origins: dict[int, str] = field(default_factory=dict)
@@ -200,7 +209,7 @@ class _Walk:
                 return self._project(node)
             case "Filter":
                 return self._filter(node)
-        raise self._refused(node.nodeName())
+        raise self._refused(node)
 
     def origins_of(self, plan: Any) -> dict[str, str]:
         """Columns of a plan that are columns of the source as they are."""
@@ -215,7 +224,7 @@ class _Walk:
         if node.nodeName() == "SubqueryAlias" and node.alias() == _LEAF:
             return
         if (why := _STATEFUL.get(node.nodeName())) is not None:
-            raise self._stateful(why)
+            raise self._stateful(why, self.view.about(node))
         for child in _each(node.children()):
             self.stateless(child)
 
@@ -254,35 +263,42 @@ class _Walk:
     def _check(self, expression: Any) -> None:
         """Refuse what would not say the same of a row at another time."""
         if "Subquery" in expression.nodeName() or expression.nodeName() in ("Exists", "ListQuery"):
+            about = self.view.about(expression)
             raise BadStatement(
-                f"the view {self.view!r} asks another table about a row (a subquery), and that may change "
+                f"the view {about.word!r} asks another table about a row (a subquery), and that may change "
                 "without a change of the row",
                 hint="Select from the source alone. In append mode any query goes.",
+                about=about,
             )
         if expression.getClass().getSimpleName() in _CLOCKS or not expression.deterministic():
+            about = self.view.about(expression)
             raise BadStatement(
-                f"the view {self.view!r} has {expression.sql()!s}, which says something else of the same row "
-                "at another time: the table would not be the source at any time",
+                f"the view {about.word!r} has {expression.sql()!s}, which says something else of the same "
+                "row at another time: the table would not be the source at any time",
                 hint="Use columns of the row, such as a time that it carries. In append mode any query goes.",
+                about=about,
             )
         for child in _each(expression.children()):
             self._check(child)
 
-    def _refused(self, node: str) -> BadStatement:
-        if node in _STATEFUL:
-            return self._stateful(_STATEFUL[node])
-        why = _SEVERAL.get(node, f"is of another kind ({node})")
+    def _refused(self, node: Any) -> BadStatement:
+        name, about = node.nodeName(), self.view.about(node)
+        if name in _STATEFUL:
+            return self._stateful(_STATEFUL[name], about)
+        why = _SEVERAL.get(name, f"is of another kind ({name})")
         return BadStatement(
-            f"the view {self.view!r} {why}: over changes a view selects and filters rows, one by one",
+            f"the view {about.word!r} {why}: over changes a view selects and filters rows, one by one",
             hint="Let the sink write its source as it is, and query the table. In append mode more goes.",
+            about=about,
         )
 
-    def _stateful(self, why: str) -> BadStatement:
+    def _stateful(self, why: str, about: About) -> BadStatement:
         return BadStatement(
-            f"the view {self.view!r} {why}: over a stream that would be of the rows of one micro-batch, not "
+            f"the view {about.word!r} {why}: over a stream that would be of the rows of one micro-batch, not "
             "of all that there are",
             hint="Let the sink write its source as it is, and query the table. Or keep that view where it is "
             "kept up to date, in CockroachDB, Materialize or Spark, and stream its changes.",
+            about=about,
         )
 
     def _seq(self, parts: Sequence[Any]) -> Any:

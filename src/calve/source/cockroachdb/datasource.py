@@ -223,5 +223,7 @@ def _flag(options: Mapping[str, str], name: str) -> bool:
 def _number(options: Mapping[str, str], name: str, default: int, least: int) -> int:
     text = options.get(name, str(default))
     if not text.isdecimal() or int(text) < least:
-        raise ConfigError(f"the option {name} is {text!r}", hint=f"Give a whole number, {least} or more.")
+        raise ConfigError(
+            f"the option {name} is {text!r}", hint=f"Give a whole number, {least} or more.", about=name
+        )
     return int(text)

@@ -82,6 +82,7 @@ class Login:
             raise ConfigError(
                 "silence_seconds_max in the URI of Materialize is no number of seconds",
                 hint=f"Write a whole number from 1 on, or leave it out: it is {SILENCE_SECONDS_MAX} then.",
+                about="uri",
             )
         return int(found[1]), (self.uri[: found.start()] + self.uri[found.end() :]).rstrip("?&")
 
@@ -208,7 +209,9 @@ def _watched(psycopg: Any, seconds: int) -> Any:
 
 def _quoted(name: str) -> str:
     if not name.strip() or "\0" in name:
-        raise ConfigError("the name of the relation has an empty part", hint="Write schema.relation.")
+        raise ConfigError(
+            "the name of the relation has an empty part", hint="Write schema.relation.", about="object"
+        )
     return '"' + name.strip().strip('"').replace('"', '""') + '"'
 
 

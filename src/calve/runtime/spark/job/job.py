@@ -19,22 +19,22 @@ from calve.config.sink import Mode
 from calve.config.stream import BadRows
 from calve.config.units import nearest
 from calve.model.columns import OP, RESERVED
-from calve.model.errors import BadKey, BadStatement, ConfigError
+from calve.model.errors import About, BadKey, BadStatement, ConfigError, about
 from calve.runtime.spark.door import StreamWriter, write_stream
 from calve.runtime.spark.feed import Feed
 from calve.runtime.spark.feed_writer import FeedWriter
 from calve.runtime.spark.intervals import parse_interval
+from calve.runtime.spark.job.below import find_below
 from calve.runtime.spark.job.sources import open_source
 from calve.runtime.spark.lakes import is_pattern
 from calve.runtime.spark.planning import Planned
 from calve.runtime.spark.progress import SinkListener
-from calve.runtime.spark.query import Reads, relations_of
 from calve.runtime.spark.view import View
-from calve.sql.asked import of_statement
 from calve.sql.defined import Definitions, Sink
+from calve.sql.pointed import at_statement, of_statement
 from calve.sql.sink import SinkAsked, sink_of
 from calve.sql.source import Rows, Source, Subscribed, source_of
-from calve.sql.tree import CreateSource
+from calve.sql.tree import Create, CreateSink, CreateSource
 
 TRIGGER = "5 seconds"
 """How often a source is asked for more, where nothing is said."""
@@ -54,6 +54,8 @@ class Prepared:
     spark: SparkSession
     feed: Feed | None = None
     """`None`: its source has plain rows."""
+    read: tuple[Create, ...] = ()
+    """The statements below it: an error may be of one of them."""
 
     def start(
         self, *, once: bool = False, until: str | None = None, watch: tuple[SinkListener, ...] = ()
@@ -67,7 +69,7 @@ class Prepared:
         else:
             self.writer.trigger(processingTime=_trigger(self.asked.trigger))
         self.writer.query_name(self.asked.name).watch(*watch)
-        with of_statement(self.statement):
+        with of_statement(self.statement, *self.read):
             if self.is_pattern and isinstance(self.writer, FeedWriter):
                 return self.writer.to_tables(self.asked.table)
             return self.writer.to_table(self.asked.table)
@@ -85,7 +87,7 @@ class Prepared:
 
     def tables(self) -> list[Planned]:
         """The tables that it would write, as far as they are known before the first message."""
-        with of_statement(self.statement):
+        with of_statement(self.statement, *self.read):
             return self.writer.planned(self.asked.table)
 
 
@@ -100,24 +102,35 @@ class Job:
         """A sink, put together. Nothing is created or written."""
         statement = self.definitions.sink(name)
         asked = sink_of(statement, self.definitions)
-        base, view = self._view(asked.source)
+        below = find_below(self.spark, self.definitions, asked.source)
+        base, view = below.source, below.view
         source = source_of(base, self.definitions)
-        with of_statement(statement):
+        read = (*below.statements, *self._connections(statement))
+        with of_statement(statement, *read):
             _trigger(asked.trigger)
-            stream = open_source(self.spark, source)
+            with at_statement(base):
+                stream = open_source(self.spark, source)
             if isinstance(stream, Feed):
                 feed = stream if view is None else _seen_by(stream, view)
                 writer = self._of_feed(asked, source, feed)
             else:
                 assert isinstance(source, Rows)
                 feed, writer = None, self._of_rows(asked, source, view, stream)
-            return Prepared(statement, asked, source, view, writer, self.spark, feed)
+            return Prepared(statement, asked, source, view, writer, self.spark, feed, read)
 
     def columns_of_view(self, name: str) -> list[tuple[str, str, str]]:
         """The columns of a view: name, type, and the column of the source that it is as it is, if any."""
-        base, view = self._view(name)
+        below = find_below(self.spark, self.definitions, name)
+        base, view = below.source, below.view
         assert view is not None
-        stream = open_source(self.spark, source_of(base, self.definitions))
+        with at_statement(base):
+            stream = open_source(self.spark, source_of(base, self.definitions))
+        with at_statement(below.views[-1], *below.statements):
+            return self._columns(base, view, stream)
+
+    def _columns(
+        self, base: CreateSource, view: View, stream: Feed | DataFrame
+    ) -> list[tuple[str, str, str]]:
         if isinstance(stream, Feed):
             topic, table = next(iter(stream.tables.items()), (None, None))
             if topic is None or table is None:
@@ -139,23 +152,18 @@ class Job:
             (field.name, field.dataType.simpleString(), seen.origins.get(field.name, "")) for field in fields
         ]
 
-    def _view(self, name: str) -> tuple[CreateSource, View | None]:
-        """The source below a relation, and the queries on the way to it."""
-        relations = self.definitions.relations
-        queries: list[tuple[str, str]] = []
-        one = relations[name]
-        while not isinstance(one, CreateSource):
-            queries.insert(0, (str(one.name), one.query))
-            known = list(relations)[: list(relations).index(one.name)]
-            read = relations_of(self.spark, str(one.name), one.query, known)
-            if len(read.known) != 1:
-                raise _reads_wrong(str(one.name), read, known)
-            one = relations[read.known[0]]
-        return one, View(str(one.name), tuple(queries)) if queries else None
+    def _connections(self, statement: Sink) -> tuple[Create, ...]:
+        """The connections that a sink names: what they say are options of the sink."""
+        named = (statement.catalog, statement.aws) if isinstance(statement, CreateSink) else ()
+        return tuple(self.definitions.connections[name] for name in named if name is not None)
 
     def _of_feed(self, asked: SinkAsked, source: Source, feed: Feed) -> StreamWriter:
         if asked.frontier is not None or asked.frontier_delay is not None:
-            raise ConfigError("a feed has its own frontier", hint="Leave FRONTIER out.")
+            raise ConfigError(
+                "a feed has its own frontier",
+                hint="Leave FRONTIER out.",
+                about="frontier delay" if asked.frontier is None else "frontier",
+            )
         options = dict(asked.options)
         if options.get("write.mode") == Mode.APPEND and _is_materialize(source):
             # Materialize's own word for it: every change is a row, with its diff and its time.
@@ -171,6 +179,7 @@ class Job:
             raise BadKey(
                 "it is to replace rows (MODE UPSERT), and nothing says which columns tell them apart",
                 hint=f"Write KEY (id) behind the source {source.name}, or MODE APPEND to add rows alone.",
+                about="mode",
             )
         if asked.commit_interval is not None and asked.frontier is None:
             raise ConfigError(
@@ -178,6 +187,7 @@ class Job:
                 hint="Say which column is the time: WITH (SEQUENCE BY = '…', FRONTIER = 'maximum', FRONTIER "
                 "DELAY = '1m', …). Or leave it out: then each micro-batch is a snapshot, and TRIGGER "
                 "INTERVAL says how often one comes.",
+                about="commit interval",
             )
         if mode == Mode.APPEND:
             rows = rows if view is None else view.over_rows(rows)
@@ -208,19 +218,25 @@ class Job:
         """The writer, told all that the statement says."""
         for name, value in options.items():
             writer.option(name, value)
-        writer.option("checkpointLocation", asked.checkpoint)
+        with about("checkpoint"):
+            writer.option("checkpointLocation", asked.checkpoint)
         if asked.commit_interval is not None:
             writer.commit_interval(asked.commit_interval)
         if asked.bad_rows is not None:
             _check_bad_rows(asked.bad_rows)
             writer.on_bad_row(asked.bad_rows, asked.bad_rows_max)
         elif asked.bad_rows_max is not None:
-            raise ConfigError("BAD ROWS MAX has no effect", hint="Say BAD ROWS = 'quarantine' too.")
+            raise ConfigError(
+                "BAD ROWS MAX has no effect",
+                hint="Say BAD ROWS = 'quarantine' too.",
+                about="bad rows max",
+            )
         if asked.frontier is not None:
             if asked.frontier.lower() != "maximum":
                 raise ConfigError(
                     f"FRONTIER is {asked.frontier!r}",
                     hint="In SQL it is 'maximum': the greatest time so far, less FRONTIER DELAY.",
+                    about="frontier",
                 )
             writer.frontier(maximum=True, delay=asked.frontier_delay)
         if asked.tasks is not None:
@@ -235,26 +251,9 @@ def _seen_by(feed: Feed, view: View) -> Feed:
         raise BadStatement(
             f"the view {view.name!r} is over a source that may have several topics",
             hint="Name one in its source: TOPIC = 'orders'.",
+            about=About("query", view.name),
         )
     return replace(feed, view=view)
-
-
-def _reads_wrong(view: str, read: Reads, known: list[str]) -> BadStatement:
-    """A view over no source, or over several."""
-    if read.known:
-        return BadStatement(
-            f"the view {view!r} reads {' and '.join(read.known)}",
-            hint="A view reads one source, or one view: two streams are joined where their state is kept, in "
-            "CockroachDB, Materialize or Spark.",
-        )
-    near = None if read.unknown is None else nearest(read.unknown, known)
-    what = "no source" if read.unknown is None else f"{read.unknown!r}, which is not defined before it"
-    return BadStatement(
-        f"the view {view!r} reads {what}",
-        hint=(f"Did you mean {near}? " if near else "")
-        + f"A view reads one source, or one view. There {'is' if len(known) == 1 else 'are'}: "
-        + f"{', '.join(known)}.",
-    )
 
 
 def _is_materialize(source: Source) -> bool:
@@ -270,10 +269,12 @@ def _check_bad_rows(word: str) -> None:
             f"BAD ROWS cannot be {word!r}",
             hint=(f"Did you mean {near!r}? " if near else "")
             + "It is 'fail', which stops the sink, or 'quarantine', which puts them aside.",
+            about="bad rows",
         )
 
 
 def _trigger(interval: str | None) -> str:
     if interval is None:
         return TRIGGER
-    return f"{parse_interval(interval, 'TRIGGER INTERVAL') // 1000} milliseconds"
+    with about("trigger interval"):
+        return f"{parse_interval(interval, 'TRIGGER INTERVAL') // 1000} milliseconds"

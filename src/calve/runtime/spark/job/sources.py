@@ -24,7 +24,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from calve.config.columns import SourceTable
 from calve.config.types.arrow import arrow_type
-from calve.model.errors import BadColumns, ConfigError
+from calve.model.errors import About, BadColumns, ConfigError
 from calve.runtime.machine import kafka_packages
 from calve.runtime.spark.feed import Feed
 from calve.runtime.spark.query import quiet_logs
@@ -116,6 +116,7 @@ def spark_schema(table: SourceTable) -> T.StructType:
             raise BadColumns(
                 f"column {column.name!r} is {column.type}, and plain rows have no such type in Spark",
                 hint="Declare it string, as it comes.",
+                about=About("columns", column.name),
             )
         kind = from_arrow_type(arrow_type(column.type), prefer_timestamp_ntz=True)
         fields.append(T.StructField(column.name, kind))
@@ -148,6 +149,7 @@ def _tables(declared: Declared, topics: tuple[str, ...] | None) -> Mapping[str, 
         raise ConfigError(
             "columns are declared for one table, and the source may have several topics",
             hint="Name one: TOPIC = 'orders'. Give each topic a source of its own.",
+            about="topic",
         )
     return {topics[0]: declared.columns}
 
@@ -161,6 +163,7 @@ def _settings(
         raise ConfigError(
             "KEY is of one table, and the source may have several topics",
             hint="Name one: TOPIC = 'orders'. Give each topic a source of its own.",
+            about="key",
         )
     return {**settings, "key": declared.key}
 
@@ -183,7 +186,7 @@ def _check_folder(url: str) -> None:
     """A local folder must be there: a name that is misspelt would be waited for without end."""
     scheme = urlsplit(url).scheme
     if scheme in ("", "file") and not Path(local_path(url)).is_dir():
-        raise ConfigError(f"there is no folder {local_path(url)}", hint="Create it; files may come later.")
+        raise _no_folder(str(local_path(url)))
 
 
 @contextmanager
@@ -195,7 +198,11 @@ def _folder(path: str) -> Iterator[None]:
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
-        raise ConfigError(f"there is no folder {path}", hint="Create it; files may come later.") from None
+        raise _no_folder(path) from None
+
+
+def _no_folder(path: str) -> ConfigError:
+    return ConfigError(f"there is no folder {path}", hint="Create it; files may come later.", about="path")
 
 
 def _uri(path: str) -> str:
