@@ -11,6 +11,7 @@
     defined    what statements define, by name
     secrets    what a secret holds
     asked      the options of a statement, each taken once
+    pointed    errors of statements, at the word that they are about
     connect, source, sink    what statements mean, in the words of the rooms that do the work
     draft      a pipeline from a few answers
 
