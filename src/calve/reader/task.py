@@ -1,4 +1,4 @@
-"""Tasks: files of a table as rows, and deleted places as rows. It is what Spark calls in its workers.
+"""Tasks: files of a table as rows, deleted places as rows or as marks. It is what Spark calls in its workers.
 
     number of a bundle ─▶ its pieces ─▶ columns by id ─▶ less deleted places ─▶ record batches
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +18,7 @@ from calve.decode.reuse import settle
 from calve.model.columns import RESERVED
 from calve.reader.columns import Column, Names
 from calve.reader.files import Piece, read_piece
+from calve.reader.marks import marks
 from calve.reader.places import ROWS_MAX, Places, places_of, read_places
 from calve.store import Access
 
@@ -61,6 +63,19 @@ class PlacesPlan:
     """Of the column that places go to."""
 
 
+@dataclass(frozen=True, slots=True)
+class MarksPlan:
+    """Files with deleted places; one task reads them all."""
+
+    files: tuple[tuple[str, int], ...]
+    """The data files that are asked about, and how many rows each has."""
+    deletes: tuple[tuple[Places, int | None], ...]
+    """A vector goes with the number of its file."""
+    access: Access
+    name: str
+    """Of the column that marks go to: for each file a list."""
+
+
 def rows_task(plan: RowsPlan, record_batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Rows of the files of a bundle."""
     pa.set_cpu_count(1)  # the engine runs a task a core
@@ -97,14 +112,35 @@ def places_task(plan: PlacesPlan, record_batches: Iterable[pa.RecordBatch]) -> I
     the place in it."""
     pa.set_cpu_count(1)
     for number in _numbers(record_batches):
-        for places, of in plan.bundles[number]:
-            files: Sequence[str] = plan.files if of is None else (plan.files[of],)
-            for which, where in read_places(places, files, plan.access):
-                numbers = pc.add(which.cast(pa.int64()), pa.scalar(of or 0, pa.int64()))
-                if len(where):
-                    told = pc.add(pc.multiply(numbers, pa.scalar(ROWS_MAX, pa.int64())), where)
-                    yield pa.RecordBatch.from_arrays([told], [plan.name])
+        for told in _told(plan.files, plan.bundles[number], plan.access):
+            yield pa.RecordBatch.from_arrays([told], [plan.name])
     settle()
+
+
+def marks_task(plan: MarksPlan, record_batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """A row for each number that comes: of every file, in their order, the marks of its deleted places."""
+    pa.set_cpu_count(1)
+    for _ in _numbers(record_batches):
+        told = _told([path for path, _ in plan.files], plan.deletes, plan.access)
+        gone = pa.concat_arrays([pa.array([], pa.int64()), *told])
+        gone = gone.take(pc.sort_indices(gone))
+        marked = [marks(gone, number * ROWS_MAX, rows) for number, (_, rows) in enumerate(plan.files)]
+        ends = accumulate(map(len, marked), initial=0)
+        lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.concat_arrays(marked))
+        row = pa.ListArray.from_arrays(pa.array([0, len(lists)], pa.int32()), lists)
+        yield pa.RecordBatch.from_arrays([row], [plan.name])
+    settle()
+
+
+def _told(
+    files: Sequence[str], deletes: Iterable[tuple[Places, int | None]], access: Access
+) -> Iterator[pa.Array]:
+    for places, of in deletes:
+        mine: Sequence[str] = files if of is None else (files[of],)
+        for which, where in read_places(places, mine, access):
+            numbers = pc.add(which.cast(pa.int64()), pa.scalar(of or 0, pa.int64()))
+            if len(where):
+                yield pc.add(pc.multiply(numbers, pa.scalar(ROWS_MAX, pa.int64())), where)
 
 
 def _numbers(record_batches: Iterable[pa.RecordBatch]) -> Iterator[int]:

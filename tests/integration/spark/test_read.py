@@ -76,7 +76,19 @@ def test_files_that_no_delete_reaches_pay_for_no_join(lake: Lake, spark: Any, ap
     assert 0 < len(free) < len(plan.data)
     text = plan_of(calve.read(spark, upserted))
     assert text.count("LeftAnti") == 1
-    assert text.count("LeftOuter") == 2, "the tags of data files, and those of delete files"
+    assert "LeftOuter" not in text, "files are told apart by their sizes"
+
+
+def test_files_of_one_size_and_very_many_files_are_told_apart_by_their_paths(
+    spark: Any, upserted: str, monkeypatch: pytest.MonkeyPatch
+):
+    wanted = sorted(map(repr, calve.read(spark, upserted).collect()))
+    monkeypatch.setattr(native, "_BY_SIZE_MAX", 1)
+    frame = calve.read(spark, upserted)
+    assert plan_of(frame).count("LeftOuter") == 2, "the tags of data files, and those of delete files"
+    assert sorted(map(repr, frame.collect())) == wanted
+    monkeypatch.setattr(native, "_hash", lambda _: F.lit(7).cast("long"))  # two paths of one hash
+    assert sorted(map(repr, calve.read(spark, upserted).collect())) == wanted
 
 
 def test_a_filter_reaches_files_on_both_sides_of_the_join(spark: Any, upserted: str):
@@ -147,12 +159,6 @@ def test_a_table_without_a_snapshot_has_its_columns_and_no_row(lake: Lake, spark
     assert frame.schema.simpleString() == "struct<id:bigint,u:string>"
     with pytest.raises(calve.SnapshotMissing, match=r"(?s)has no snapshot 7.*has no snapshot yet"):
         calve.read(spark, lake.full_name(table_name), at=7)
-
-
-def test_two_files_of_one_hash_are_told_apart(spark: Any, upserted: str, monkeypatch: pytest.MonkeyPatch):
-    wanted = sorted(map(repr, calve.read(spark, upserted).collect()))
-    monkeypatch.setattr(native, "_hash", lambda _: F.lit(7).cast("long"))
-    assert sorted(map(repr, calve.read(spark, upserted).collect())) == wanted
 
 
 # ---------------------------------------------------------------- what is not there

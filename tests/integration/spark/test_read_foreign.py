@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import calve
+from calve.runtime.spark import deleted
 from tests.support.both import same_everywhere, same_rows, snapshots_of
 from tests.support.lake import NAMESPACE, Lake
 from tests.support.scene import Scene, call
@@ -58,7 +59,9 @@ def change(spark: Any, table: str) -> None:
 
 
 @pytest.mark.parametrize("granularity", ["file", "partition"])
-def test_position_deletes_of_format_version_2_are_applied(lake: Lake, spark: Any, granularity: str):
+def test_position_deletes_of_format_version_2_are_applied(
+    lake: Lake, spark: Any, granularity: str, monkeypatch: pytest.MonkeyPatch
+):
     properties = f"'format-version'='2', {MERGE_ON_READ}, 'write.delete.granularity'='{granularity}'"
     name = f"positions_{granularity}"
     table = make(spark, lake, name, COLUMNS, "PARTITIONED BY (part)", properties)
@@ -68,6 +71,9 @@ def test_position_deletes_of_format_version_2_are_applied(lake: Lake, spark: Any
     deletes = spark.sql(f"SELECT DISTINCT content, file_format FROM {table}.delete_files").collect()
     assert [tuple(row) for row in deletes] == [(1, "PARQUET")]
     assert len(same_everywhere(spark, table)) == 30
+    with monkeypatch.context() as few:  # too many to mark them: they are joined
+        few.setattr(deleted, "_DELETES_MAX", 0)
+        same_rows(spark, table)
     call(
         spark,
         "rewrite_position_delete_files",
@@ -98,7 +104,7 @@ def test_deletion_vectors_of_format_version_3_stand_for_all_positions_of_their_f
     same_rows(spark, table)
 
 
-def test_a_vector_of_every_kind_of_container_is_read(lake: Lake, spark: Any):
+def test_a_vector_of_every_kind_of_container_is_read(lake: Lake, spark: Any, monkeypatch: pytest.MonkeyPatch):
     """Sparse places are an array, dense ones a bitmap, and spans are runs."""
     table = make(spark, lake, "containers", "id BIGINT", properties=f"'format-version'='3', {MERGE_ON_READ}")
     spark.range(0, 400_000, 1, 1).writeTo(table).append()
@@ -108,8 +114,13 @@ def test_a_vector_of_every_kind_of_container_is_read(lake: Lake, spark: Any):
     )
     frame = calve.read(spark, table)
     theirs = spark.table(table)
+    assert "Join" not in frame._jdf.queryExecution().optimizedPlan().toString(), "places are marked"
     assert frame.count() == theirs.count() == 400_000 - 20_000 - 70_001 - 200 - 1
     assert frame.exceptAll(theirs).count() == 0
+    monkeypatch.setattr(deleted, "_DELETES_MAX", 0)
+    joined = calve.read(spark, table)
+    assert "LeftAnti" in joined._jdf.queryExecution().optimizedPlan().toString()
+    assert joined.exceptAll(theirs).count() == theirs.exceptAll(joined).count() == 0
 
 
 @pytest.mark.parametrize("shape", [GLOBAL, SCOPED], ids=lambda shape: shape.name)

@@ -24,14 +24,18 @@ from calve.model.columns import RESERVED
 from calve.reader.columns import Names
 from calve.reader.files import Piece
 from calve.reader.places import Places
-from calve.reader.task import PlacesPlan, RowsOf, RowsPlan, places_task, rows_task
+from calve.reader.task import MarksPlan, PlacesPlan, RowsOf, RowsPlan, marks_task, places_task, rows_task
 from calve.runtime.spark.shapes import carried_column, name_by_id, own_name, stored_field
 from calve.runtime.spark.ship import ship
 from calve.store import Access
 from calve.table.live import LiveFile
 
+_BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 _OPEN_BYTES = 4 * 1024 * 1024
 """What a file costs beside its bytes."""
+_ROW_BYTES = 16
+"""What a row costs in a join beside its columns."""
+_NARROW = (T.NumericType, T.BooleanType, T.DateType, T.TimestampType, T.TimestampNTZType)
 _BUNDLE = "spark.sql.files.maxPartitionBytes"
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 WHERE = RESERVED + "where"
@@ -86,9 +90,27 @@ class Carried:
         schema = T.StructType([T.StructField(WHERE, T.LongType())])
         return self._tasks(len(bundles)).mapInArrow(partial(places_task, plan), schema)
 
+    def marks(self, files: Sequence[LiveFile], deletes: Sequence[tuple[LiveFile, int | None]]) -> DataFrame:
+        """One row: of each data file in their order, the marks of its deleted places."""
+        known = tuple((file.path, file.records) for file in files)
+        plan = MarksPlan(known, tuple((places_in(file), of) for file, of in deletes), self.access, WHERE)
+        schema = T.StructType([T.StructField(WHERE, T.ArrayType(T.ArrayType(T.LongType())))])
+        return self._tasks(1).mapInArrow(partial(marks_task, plan), schema)
+
     def _tasks(self, count: int) -> DataFrame:
         ship(self.spark)
         return self.spark.range(0, count, 1, count)
+
+    def sized(self, frame: DataFrame, rows_max: int) -> DataFrame:
+        """The frame with a hint where it is as small as what Spark broadcasts. Manifests know how many rows
+        a delete file has; Spark would guess from a join that it is huge."""
+        width = _ROW_BYTES + sum(_width(one.dataType) for one in frame.schema)
+        return F.broadcast(frame) if rows_max * width <= self.broadcast_bytes_max else frame
+
+    @property
+    def broadcast_bytes_max(self) -> int:
+        """What Spark sends to executors as a whole."""
+        return spark_bytes(str(self.spark.conf.get(_BROADCAST)))
 
     @property
     def _bundle_bytes(self) -> int:
@@ -123,6 +145,10 @@ class Carried:
 def places_in(file: LiveFile) -> Places:
     """A delete file as tasks know it."""
     return Places(file.path, file.blob)
+
+
+def _width(kind: T.DataType) -> int:
+    return 8 if isinstance(kind, _NARROW) else 32
 
 
 def spark_bytes(text: str) -> int:

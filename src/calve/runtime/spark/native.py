@@ -1,12 +1,15 @@
 """Native: files of a table by Spark's own Parquet reader.
 
     files ─▶ paths as Hadoop knows them ─▶ spark.read.parquet in a session of its own ─▶ rows
-                                                  └─ _metadata.file_path ─▶ tags of the file, by a small join
+                                                  └─ _metadata ─▶ tags of the file
 
 Spark finds columns by their ids only in a session that is set so, and reads that setting when a query runs:
 long after `calve.read` returned. So files are read in a session beside the user's, whose settings nobody else
 sees; a relation keeps the session that it was made in, whatever frame it becomes part of. Of the user's
 settings it has those of the moment.
+
+Tags are what deletes must know of a row's file. Where all files have the same they are literals; else they
+are told by the file's size, or, where that does not tell, joined by its path.
 
 Guarantee: no row is lost in silence. A file that is missing or broken is an error whatever the session says
 of such files, names that Spark passes over are not read here at all, and a row of a file that is not among
@@ -21,7 +24,7 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from weakref import WeakKeyDictionary
@@ -35,7 +38,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from calve.model.columns import RESERVED
-from calve.model.errors import FileMissing
+from calve.model.errors import FileMissing, Unreadable
 from calve.runtime.spark.frame import quoted
 from calve.runtime.spark.shapes import Naming, stored_field
 from calve.store import Access, check_location, local_path
@@ -69,7 +72,10 @@ _PATTERN = re.compile(r"[{}\[\]*?\\:]")
 _beside: WeakKeyDictionary[SparkSession, tuple[Mapping[str, str], SparkSession]] = WeakKeyDictionary()
 """The last session beside each of the user's, and the settings that it was made with: as long as these are
 the same, so is it."""
+_BY_SIZE_MAX = 64
+_SHOWN_MAX = 3
 _lock = threading.Lock()
+_LOCAL = re.compile("^file:///")
 _URI_PLAIN = re.compile(r"[A-Za-z0-9_.!~'()*,;:$&+=@/-]")
 
 
@@ -193,14 +199,13 @@ class Native:
             ) from error
         if not tags and not places:
             return frame
-        said = [F.col("_metadata.file_path").alias(_PATH)] if tags else []
         where = [F.col("_metadata.row_index").alias(PLACE)] if places else []
-        tagged = frame.select("*", *said, *where)
-        if not tags:
-            return tagged
+        if (told := _without_paths(frame, paths, files, tags)) is not None:
+            return frame.select("*", *where, *told)
+        tagged = frame.select("*", F.col("_metadata.file_path").alias(_PATH), *where)
         known, key = self._known([as_spark_says(one) for one in paths], [tag for _, tag in files], tags)
         joined = tagged.join(F.broadcast(known), key(_PATH) == F.col(_KEY), "left")
-        return joined.withColumns({tag: _found(tag) for tag in tags}).drop(_PATH, _KEY)
+        return joined.withColumns({tag: _told(F.col(tag), _PATH) for tag in tags}).drop(_PATH, _KEY)
 
     def column(self, field: NestedField) -> Column:
         """A column of the rows."""
@@ -226,10 +231,52 @@ def _hash(path: str) -> Column:
     return F.xxhash64(F.col(path))
 
 
-def _found(tag: str) -> Column:
+def _without_paths(
+    frame: DataFrame,
+    paths: Sequence[str],
+    files: Sequence[tuple[LiveFile, tuple[int, ...]]],
+    tags: Sequence[str],
+) -> list[Column] | None:
+    """The tags of rows that are told without a join: those that all files have, or by the files' sizes. To
+    compare a number with a few others costs a row much less than to hash a path and join it. `None` where two
+    files are of one size, very many are asked for, or sizes are not what manifests say."""
+    same = len({values for _, values in files}) == 1
+    known = {file.size: values for file, values in files}
+    if not same and (len(known) < len(files) or len(files) > _BY_SIZE_MAX):
+        return None
+    location = frame._jdf.queryExecution().analyzed().relation().location()
+    _check_asked(location.inputFiles(), paths)
+    if same:
+        return [F.lit(value).cast("long").alias(tag) for tag, value in zip(tags, files[0][1], strict=True)]
+    if location.sizeInBytes() != sum(known):
+        return None
+    size, sizes = F.col("_metadata.file_size"), sorted(known)
+
+    def found(sizes: Sequence[int], place: int) -> Column:
+        if len(sizes) == 1:
+            return F.when(size == sizes[0], F.lit(known[sizes[0]][place]).cast("long"))
+        middle = len(sizes) // 2
+        low, high = found(sizes[:middle], place), found(sizes[middle:], place)
+        return F.when(size < sizes[middle], low).otherwise(high)
+
+    return [_told(found(sizes, place), "_metadata.file_path").alias(tag) for place, tag in enumerate(tags)]
+
+
+def _check_asked(found: Iterable[str], paths: Sequence[str]) -> None:
+    """Rows that do not say what file they are of are those of the files that were asked for: Spark tells
+    beforehand which it reads."""
+    read = sorted(_LOCAL.sub("file:/", path) for path in found)
+    if read != sorted(map(as_spark_says, paths)):
+        raise Unreadable(
+            f"Spark would read {read[:_SHOWN_MAX]} in place of {list(paths[:_SHOWN_MAX])}",
+            hint="A folder stands where the table has a file: remove it, or restore the file.",
+        )
+
+
+def _told(tag: Column, path: str) -> Column:
     """A tag. Without it a delete would be missed, or a row be lost: there is none that may be missing."""
-    unknown = F.raise_error(F.concat(F.lit("calve: rows of a file that was not asked for: "), F.col(_PATH)))
-    return F.coalesce(F.col(tag), unknown.cast("long"))
+    unknown = F.raise_error(F.concat(F.lit("calve: rows of a file that was not asked for: "), F.col(path)))
+    return F.coalesce(tag, unknown.cast("long"))
 
 
 def _reached(hadoop: Hadoop, file: LiveFile) -> str:

@@ -2,7 +2,7 @@
 
     data files ─┬─ that no delete reaches ─────────────────────────────────────────┐
                 ├─ with equality deletes ─▶ anti-join by key, newer alone ─────────┼─▶ union ─▶ frame
-                └─ with deleted places ───▶ anti-join by file and place ───────────┘
+                └─ with deleted places ───▶ a filter or an anti-join by place ─────┘
 
 Files are read by Spark's own reader where it reaches them, else by pyarrow in executors. Those that the same
 kinds of deletes reach are read together, so that only rows that a delete may take pay for its join. Deletes
@@ -26,8 +26,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from calve.model.columns import RESERVED
-from calve.reader.places import ROWS_MAX
-from calve.runtime.spark.carried import WHERE, Carried, places_in, spark_bytes
+from calve.runtime.spark.carried import Carried, places_in
+from calve.runtime.spark.deleted import DeletedPlaces
 from calve.runtime.spark.native import PLACE, Native
 from calve.runtime.spark.shapes import Naming, has_uuid, own_name, shown, shown_field
 from calve.table.live import FileContent, LiveFile, Scope
@@ -35,9 +35,6 @@ from calve.table.scan import Keys, ScanPlan
 
 _SEQUENCE, _SCOPE, _FILE = RESERVED + "sequence", RESERVED + "scope", RESERVED + "number"
 _NEWEST, _IN = RESERVED + "newest", RESERVED + "in"
-_BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
-_ROW_BYTES = 16
-"""What a row costs in a join beside its columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +90,7 @@ class Rows:
     def _part(self, same: _Class, files: Sequence[LiveFile]) -> DataFrame:
         frame = self._read(files, self._columns(same.keys), same.tags, same.native, places=same.places)
         if same.places:
-            there = F.col(WHERE) == F.col(_FILE) + F.col(PLACE)
-            frame = frame.join(self._deleted_places, there, "left_anti")
+            frame = self._deleted.left_out(frame, F.col(_FILE), F.col(PLACE))
         for keys in sorted(same.keys, key=lambda one: (one.everywhere, one.columns)):
             frame = self._without(frame, keys, same.native)
         return self._shown(frame, same)
@@ -159,7 +155,7 @@ class Rows:
         newest = reduce(DataFrame.union, parts).groupBy(*group).agg(F.max(_SEQUENCE).alias(_NEWEST))
         if not keys.everywhere:
             newest = newest.withColumnRenamed(_SCOPE, _IN)
-        return self._sized(newest, sum(file.records for file in files))
+        return self.carried.sized(newest, sum(file.records for file in files))
 
     @cached_property
     def _deletes(self) -> dict[Keys, list[LiveFile]]:
@@ -176,19 +172,10 @@ class Rows:
     # ------------------------------------------------------------ by place
 
     @cached_property
-    def _numbers(self) -> dict[str, int]:
-        """The data files of Spark's reader that have deleted places, numbered."""
-        files = (file for file in self.plan.data if file.path in self._places and self._is_native(file))
-        return {file.path: number for number, file in enumerate(files)}
-
-    @cached_property
-    def _deleted_places(self) -> DataFrame:
-        deletes: dict[tuple[str, tuple[int, int] | None], tuple[LiveFile, int | None]] = {}
-        for path, number in self._numbers.items():
-            for one in self._places[path]:
-                deletes[one.path, one.blob] = (one, None if one.blob is None else number)
-        frame = self.carried.places(list(self._numbers), list(deletes.values()))
-        return self._sized(frame, sum(one.records for one, _ in deletes.values()))
+    def _deleted(self) -> DeletedPlaces:
+        """What is deleted by place in the files of Spark's reader."""
+        files = [file for file in self.plan.data if file.path in self._places and self._is_native(file)]
+        return DeletedPlaces(self.carried, [(file, self._places[file.path]) for file in files])
 
     # ------------------------------------------------------------ both
 
@@ -211,19 +198,9 @@ class Rows:
         told = {
             _SEQUENCE: lambda: file.sequence,
             _SCOPE: lambda: self._scopes.setdefault(file.scope, len(self._scopes)),
-            _FILE: lambda: self._numbers[file.path] * ROWS_MAX,
+            _FILE: lambda: self._deleted.number(file),
         }
         return tuple(told[tag]() for tag in tags)
-
-    def _sized(self, frame: DataFrame, rows_max: int) -> DataFrame:
-        """The frame with a hint where it is as small as what Spark broadcasts. Manifests know how many rows
-        a delete file has; Spark would guess from a join that it is huge."""
-        limit = spark_bytes(str(self.spark.conf.get(_BROADCAST)))
-        width = _ROW_BYTES + sum(_width(one.dataType) for one in frame.schema)
-        return F.broadcast(frame) if rows_max * width <= limit else frame
-
-
-_NARROW = (T.NumericType, T.BooleanType, T.DateType, T.TimestampType, T.TimestampNTZType)
 
 
 def _key_name(one: NestedField) -> str:
@@ -233,7 +210,3 @@ def _key_name(one: NestedField) -> str:
 def _comparable(column: Column, one: NestedField) -> Column:
     """A key column as it is compared: a join takes -0.0 for 0.0, and their digits differ."""
     return column.cast("string") if isinstance(one.field_type, FloatType | DoubleType) else column
-
-
-def _width(kind: T.DataType) -> int:
-    return 8 if isinstance(kind, _NARROW) else 32
