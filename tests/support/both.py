@@ -27,6 +27,9 @@ def same_rows(spark: Any, table: str, at: int | None = None, where: str | None =
     expected = theirs.toArrow()
     seen, truth = rows_of(ours.toArrow(), expected.schema), rows_of(expected, expected.schema)
     assert seen == truth, f"{table} at {at}: {differences(seen, truth)}"
+    if where is not None:
+        pruned = rows_of(calve.read(spark, table, at=at, where=where).toArrow(), expected.schema)
+        assert pruned == truth, f"{table} at {at} where {where}: {differences(pruned, truth)}"
     return seen
 
 

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import IntEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 from pyiceberg.io import FileIO
 from pyiceberg.table.metadata import TableMetadata
@@ -79,11 +79,32 @@ class LiveFile:
         return self.scope[0]
 
 
+class Only(Protocol):
+    """Which data files are asked for."""
+
+    def keeps_manifest(self, manifest: ManifestRecord) -> bool:
+        """Whether a manifest may name one."""
+        ...
+
+    def needs_bounds(self, spec_id: int) -> bool:
+        """Whether bounds of the files of a spec are looked at."""
+        ...
+
+    def keeps(self, file: LiveFile) -> bool:
+        """Whether it is one."""
+        ...
+
+
 def live_files(
-    io: FileIO, metadata: TableMetadata, snapshot: Snapshot, *, bounds: bool = False
+    io: FileIO,
+    metadata: TableMetadata,
+    snapshot: Snapshot,
+    *,
+    bounds: bool = False,
+    only: Only | None = None,
 ) -> tuple[LiveFile, ...]:
-    """All files of a snapshot, data and deletes. Bounds of data files are known where that is asked for, or
-    where there are equality deletes."""
+    """The files of a snapshot, all deletes, and all data files or those that are asked for alone. Bounds of
+    data files are known where that is asked for, or where there are equality deletes."""
     manifests = live_manifests(io, snapshot)
     fields = {id_: [one.field_id for one in spec.fields] for id_, spec in metadata.specs().items()}
 
@@ -93,14 +114,25 @@ def live_files(
             left_out = _UNUSED if measured else _UNUSED | _MEASURES
             schema, records = records_without(stream.read(), "data_file", left_out)
             scoped = _Scoped(schema, fields[spec_id], spec_id)
-            return [_live(record, manifest, scoped) for record in records if record["status"] != DELETED]
+            live = (_live(record, manifest, scoped) for record in records if record["status"] != DELETED)
+            if only is None or not scoped.is_complete or manifest["content"] == Content.DELETES:
+                return list(live)
+            return list(filter(only.keeps, live))
 
     with ThreadPoolExecutor(_MANIFESTS_AT_ONCE, "calve-manifests") as threads:
         deletes = [one for one in manifests if one["content"] == Content.DELETES]
-        data = [one for one in manifests if one["content"] != Content.DELETES]
+        data = [
+            one
+            for one in manifests
+            if one["content"] != Content.DELETES and (only is None or only.keeps_manifest(one))
+        ]
         found = [file for files in threads.map(lambda one: read(one, True), deletes) for file in files]
         measured = bounds or any(file.content is FileContent.KEYS for file in found)
-        found += [file for files in threads.map(lambda one: read(one, measured), data) for file in files]
+
+        def asked(one: ManifestRecord) -> bool:
+            return measured or (only is not None and only.needs_bounds(one["partition_spec_id"]))
+
+        found += [file for files in threads.map(lambda one: read(one, asked(one)), data) for file in files]
     return tuple(found)
 
 
@@ -145,6 +177,11 @@ class _Scoped:
         self._fields = [written.get(id_) for id_ in field_ids]
         self._is_decimal = [one is not None and _is_decimal(one["type"]) for one in self._fields]
         self._spec_id = spec_id
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the manifest has every value of its partitions: what it lacks is taken for null."""
+        return None not in self._fields
 
     def __call__(self, partition: Mapping[str, Any]) -> Scope:
         values = (None if one is None else partition.get(one["name"]) for one in self._fields)

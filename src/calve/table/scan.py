@@ -31,7 +31,7 @@ from pyiceberg.types import NestedField
 
 from calve.model.errors import Unreadable
 from calve.table.fields import field_of
-from calve.table.live import FileContent, LiveFile, Scope, live_files
+from calve.table.live import FileContent, LiveFile, Only, Scope, live_files
 from calve.table.overlap import may_match
 
 PATH_ID, POSITION_ID = 2147483546, 2147483545
@@ -100,10 +100,11 @@ def plan_scan(
     schema: Schema | None = None,
     *,
     bounds: bool = False,
+    only: Only | None = None,
 ) -> ScanPlan:
     """The plan of a snapshot; `None` is a table that has none yet. Rows have the table's columns, or those of
-    another of its schemas. `bounds`: those of data files are asked for, too."""
-    files = () if snapshot is None else live_files(io, metadata, snapshot, bounds=bounds)
+    another of its schemas. `bounds`: those of data files are asked for, too. `only`: which data files are."""
+    files = () if snapshot is None else live_files(io, metadata, snapshot, bounds=bounds, only=only)
     return plan_files(files, metadata, metadata.schema() if schema is None else schema)
 
 

@@ -115,6 +115,9 @@ def test_a_vector_of_every_kind_of_container_is_read(lake: Lake, spark: Any, mon
     frame = calve.read(spark, table)
     theirs = spark.table(table)
     assert "Join" not in frame._jdf.queryExecution().optimizedPlan().toString(), "places are marked"
+    one = frame.where("id = 70001")
+    assert "EqualTo(id,70001)" in one._jdf.queryExecution().executedPlan().toString(), "it reaches the file"
+    assert one.count() == 0
     assert frame.count() == theirs.count() == 400_000 - 20_000 - 70_001 - 200 - 1
     assert frame.exceptAll(theirs).count() == 0
     monkeypatch.setattr(deleted, "_DELETES_MAX", 0)
@@ -296,6 +299,8 @@ def test_a_column_has_its_default_in_files_that_lack_it(lake: Lake, spark: Any):
     # them where it filters.
     assert calve.read(spark, table).where("i = 7").count() == 2
     assert calve.read(spark, table).where("i IS NULL").count() == 1
+    assert calve.read(spark, table, where="i = 7").count() == 2
+    assert calve.read(spark, table, where="i IS NULL").count() == 1
     assert len(same_rows(spark, table, where="t = 'other'")) == 1
     add_defaults(spark, table, {"b": ("BinaryType", b"\x00\xff")})
     assert len(same_rows(spark, table)) == 3

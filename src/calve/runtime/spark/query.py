@@ -49,7 +49,7 @@ def relations_of(session: SparkSession, view: str, query: str, known: Collection
         except AnalysisException as error:
             if error.getCondition() != _NOT_FOUND:
                 break  # told when the query is run
-            missing, found.at = _relation(error), _place(error)
+            missing, found.at = _relation(error), place_of(error)
             if missing not in known:
                 found.unknown = missing
                 break
@@ -70,7 +70,7 @@ def analyzed(session: SparkSession, name: str, query: str) -> DataFrame:
     except ParseException as error:
         raise _unreadable(name, query, error) from None
     except AnalysisException as error:
-        about = About("query", name, _place(error))
+        about = About("query", name, place_of(error))
         if error.getCondition() == _NOT_FOUND:
             raise BadStatement(
                 f"the view {name!r} asks {_relation(error)!r} too, and a view reads one source, or one view",
@@ -85,7 +85,7 @@ def analyzed(session: SparkSession, name: str, query: str) -> DataFrame:
                 about=about,
             ) from None
         raise BadStatement(
-            f"the view {name!r} cannot be understood: {_words(error)[0]}",
+            f"the view {name!r} cannot be understood: {words(error)[0]}",
             hint="It may name the columns of its source, and Spark's functions.",
             about=about,
         ) from None
@@ -106,16 +106,21 @@ def quiet_logs() -> Iterator[None]:
 
 
 def _unreadable(view: str, query: str, error: ParseException) -> BadStatement:
-    words, line, column = _words(error)
-    at = sum(len(one) + 1 for one in query.split("\n")[: line - 1]) + column
+    said, _, _ = words(error)
     return BadStatement(
-        f"the view {view!r} cannot be read: {words}",
+        f"the view {view!r} cannot be read: {said}",
         hint="It is in Spark's SQL; names with other marks stand in `backticks`.",
-        about=About("query", view, min(at, len(query))),
+        about=About("query", view, parsed_to(query, error)),
     )
 
 
-def _place(error: PySparkException) -> int | None:
+def parsed_to(query: str, error: ParseException) -> int:
+    """How far Spark could read a query."""
+    _, line, column = words(error)
+    return min(sum(len(one) + 1 for one in query.split("\n")[: line - 1]) + column, len(query))
+
+
+def place_of(error: PySparkException) -> int | None:
     """Where in the query it is, as far as Spark knows."""
     return next((one.startIndex() for one in error.getQueryContext() if one.startIndex() >= 0), None)
 
@@ -124,7 +129,7 @@ def _relation(error: AnalysisException) -> str:
     return (error.getMessageParameters() or {}).get("relationName", "").replace("`", "").lower()
 
 
-def _words(error: PySparkException) -> tuple[str, int, int]:
+def words(error: PySparkException) -> tuple[str, int, int]:
     """Spark's own words, without its codes and its plan; the line that they name, and the letters before it
     in that line: of a query that cannot be parsed Spark tells its place in no other way."""
     said = str(error).partition(";\n")[0].partition("\n\nJVM stacktrace")[0].partition("\n\n==")[0]

@@ -2,6 +2,7 @@
 
     calve.read(spark, "lake.sales.orders")              main as it is now
     calve.read(spark, "lake.sales.orders", at="eod")    as of a tag, a branch, a snapshot, a source's time
+    calve.read(…, where="day = DATE '2026-11-17'")      those rows; files that have none are not opened
 
 The catalog is found as for a stream: in the call, in PyIceberg's configuration, in the session's, or embedded
 in a local folder. The snapshot is chosen when `read` is called: a frame shows the same rows however often it
@@ -20,6 +21,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 from pyiceberg.catalog import Catalog
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyspark import __version__ as spark_version
 from pyspark.sql import DataFrame, SparkSession
@@ -30,6 +32,7 @@ from calve.model.columns import RESERVED
 from calve.model.errors import CalveError, ConfigError, TableMissing, Unreadable
 from calve.reader.columns import FIELD_ID, Names
 from calve.runtime.spark.carried import Carried
+from calve.runtime.spark.condition import condition_of
 from calve.runtime.spark.constants import partition_constants
 from calve.runtime.spark.lakes import Lake, find_lake
 from calve.runtime.spark.native import Hadoop, Native
@@ -41,6 +44,7 @@ from calve.table.catalogs import check_there, open_catalog
 from calve.table.commit import load, reaching
 from calve.table.fields import names_are_reused, structs_may_be_hollow
 from calve.table.fileio import access_of
+from calve.table.prune import Pruner
 from calve.table.scan import ScanPlan, plan_scan
 
 _log = logging.getLogger("calve.spark")
@@ -54,6 +58,7 @@ def read(
     table: str,
     at: int | str | datetime | None = None,
     *,
+    where: str | None = None,
     sink: str | None = None,
     catalog: Mapping[str, Any] | CatalogConfig | None = None,
 ) -> DataFrame:
@@ -61,7 +66,9 @@ def read(
 
     `table`: `lake.sales.orders`, or an iceberg:// URL. `at`: a snapshot's id, the name of a tag or branch, or
     a time of the source, as it prints it or as a wall time; `snapshot:<id>`, `tag:<name>`, `branch:<name>` or
-    `time:<time>` say which; main as it is now where it is left out. `sink`: whose time it is, where several
+    `time:<time>` say which; main as it is now where it is left out. `where`: a condition in Spark's SQL; the
+    frame is the same as with `.where(…)` after the call, but files that hold no such row, by what the table's
+    metadata says of them, are not opened. `sink`: whose time it is, where several
     write to the table. `catalog`: what the catalog is, where it is not configured:
     `{"type": "sql", "uri": …, "warehouse": …}`.
     """
@@ -73,10 +80,18 @@ def read(
     try:
         found = _load(opened, lake)
         pinned = snapshot_at(found, at, sink)
-        plan = plan_scan(found.io, found.metadata, pinned.snapshot, pinned.schema)
+        only = None if where is None else _only(spark, found, pinned.schema, where)
+        plan = plan_scan(found.io, found.metadata, pinned.snapshot, pinned.schema, only=only)
     finally:
         opened.close()
-    return frame_of(spark, settings, found, plan)
+    frame = frame_of(spark, settings, found, plan)
+    return frame if where is None else frame.where(where)
+
+
+def _only(spark: SparkSession, table: Table, schema: Schema, where: str) -> Pruner | None:
+    """The files that a filter leaves over; `None` if that may be any."""
+    condition = condition_of(spark, schema, where)
+    return None if condition is None else Pruner(table.metadata, schema, condition)
 
 
 def frame_of(spark: SparkSession, settings: Mapping[str, str], table: Table, plan: ScanPlan) -> DataFrame:

@@ -64,7 +64,7 @@ REFUSED = (
     ("reads two sources or views", _NO, _NO),
 )
 """What a view cannot be, over changes and in append mode, for the documentation."""
-_CLOCKS = (
+CLOCKS = (
     *("CurrentTimestamp", "Now", "LocalTimestamp", "CurrentDate", "CurrentTime", "CurrentTimeZone"),
     *("CurrentUser", "CurrentDatabase", "CurrentCatalog"),
 )
@@ -270,7 +270,7 @@ class _Walk:
                 hint="Select from the source alone. In append mode any query goes.",
                 about=about,
             )
-        if expression.getClass().getSimpleName() in _CLOCKS or not expression.deterministic():
+        if expression.getClass().getSimpleName() in CLOCKS or not expression.deterministic():
             about = self.view.about(expression)
             raise BadStatement(
                 f"the view {about.word!r} has {expression.sql()!s}, which says something else of the same "
