@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -70,6 +69,7 @@ from pyiceberg.types import (
     TimestampType,
     TimestamptzType,
 )
+from pyiceberg.utils.decimal import unscaled_to_decimal
 
 from calve.table.lists import ManifestRecord
 from calve.table.live import LiveFile
@@ -287,8 +287,7 @@ def _value(value: Any, kind: IcebergType) -> Any:
     """A value of a partition as PyIceberg compares it; it comes as Avro holds it, a decimal as its digits."""
     if value is None or not isinstance(kind, DecimalType):
         return value
-    digits = tuple(map(int, str(abs(value))))
-    return Decimal((int(value < 0), digits, -kind.scale))
+    return unscaled_to_decimal(value, kind.scale)
 
 
 def _bound(bound: bytes | None, kind: IcebergType) -> bytes | None:

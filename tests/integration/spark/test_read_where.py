@@ -142,8 +142,12 @@ def test_manifests_that_name_no_such_file_are_not_opened(lake: Lake, spark: Any,
 @pytest.mark.parametrize(
     "where, words",
     [
-        ("nmae = 'x'", r"where=.nmae.* cannot be understood: .*`nmae` cannot be resolved.*`name`"),
-        ("day = ", r"where='day = ' cannot be read: Syntax error"),
+        (
+            "day = 1 AND nmae = 'x'",
+            r"where= cannot be understood: .*`nmae` cannot be resolved.*`name`.* \(line 1, column 13\)\n"
+            r"    day = 1 AND nmae = 'x'\n {16}\^",
+        ),
+        ("day = ", r"where= cannot be read: Syntax error.* \(line 1, column 7\)\n    day =\n {10}\^"),
         ("day", "is not a boolean"),
         ("count(*) > 1", "contains invalid expressions"),
     ],

@@ -7,7 +7,6 @@ them. Only values that are the column's own: a bucket or a day says nothing of w
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +24,7 @@ from pyiceberg.types import (
     StringType,
     UUIDType,
 )
+from pyiceberg.utils.decimal import unscaled_to_decimal
 
 from calve.runtime.spark.shapes import carried_column
 from calve.table.live import LiveFile
@@ -59,7 +59,7 @@ def _array(value: Any, kind: IcebergType, arrow: pa.DataType) -> pa.Array:
         return pa.nulls(1, arrow)
     match kind:
         case DecimalType():
-            return pa.array([Decimal(value).scaleb(-kind.scale)], arrow)
+            return pa.array([unscaled_to_decimal(value, kind.scale)], arrow)
         case FloatType() | DoubleType():
             return pa.array([float(value)], arrow)
         case BooleanType() | StringType() | BinaryType() | FixedType() | UUIDType():
