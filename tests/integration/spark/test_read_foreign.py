@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import calve
 from calve.runtime.spark import deleted
+from calve.store import local_path
 from tests.support.both import same_everywhere, same_rows, snapshots_of
 from tests.support.lake import NAMESPACE, Lake
 from tests.support.scene import Scene, call
@@ -85,6 +88,27 @@ def test_position_deletes_of_format_version_2_are_applied(
     same_rows(spark, table)
     call(spark, "rewrite_data_files", name, "options => map('delete-file-threshold', '1')")
     same_rows(spark, table)
+
+
+def test_files_that_are_not_what_manifests_say_are_never_read_as_something_else(lake: Lake, spark: Any):
+    """Rows are told apart by the sizes of their files, and deleted ones by how many there are: where either
+    is not as it was written, the paths tell, or the query stops."""
+    properties = f"'format-version'='2', {MERGE_ON_READ}"
+    table = make(spark, lake, "other_files", COLUMNS, "PARTITIONED BY (part)", properties)
+    fill(spark, table, 0)
+    spark.sql(f"DELETE FROM {table} WHERE id % 5 = 0")
+    wanted = sorted(calve.read(spark, table).collect())
+    (path, *_) = (
+        row[0] for row in spark.sql(f"SELECT file_path FROM {table}.files WHERE content = 0").collect()
+    )
+    file = local_path(path)
+    whole = pq.read_table(file)
+    pq.write_table(whole, file, compression="none")  # the same rows, of another size
+    (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
+    assert sorted(calve.read(spark, table).collect()) == wanted
+    pq.write_table(pa.concat_tables([whole] * 40), file)
+    with pytest.raises(Exception, match="a file has more rows than its manifest says"):
+        calve.read(spark, table).collect()
 
 
 def test_deletion_vectors_of_format_version_3_stand_for_all_positions_of_their_file(lake: Lake, spark: Any):
