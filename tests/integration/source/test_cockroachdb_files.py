@@ -61,6 +61,7 @@ class Run:
         return Offset.of_json(json.loads(text))
 
 
+@pytest.mark.nightly  # by day its snapshots are compared, in test_changefeed_files.py
 def test_every_row_comes_once_over_restarts_and_marks_in_order(spark, source, tmp_path):
     history = History.of(3, ORDERS, PEOPLE)
     history.run(10)

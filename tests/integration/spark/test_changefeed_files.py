@@ -99,6 +99,7 @@ def test_what_has_no_zone_is_the_same_in_every_zone(spark, flow, duckdb) -> None
     assert any(it.check(duckdb).values())
 
 
+@pytest.mark.nightly  # test_feed.py shows it of messages by day
 def test_columns_that_the_source_gets_come_with_the_rows_that_have_them(flow, duckdb) -> None:
     it = flow(tables=(PEOPLE,), write=lambda writer: writer.schema_evolution())
     it.put(it.changefeed.run(rounds=2))
@@ -162,6 +163,7 @@ def test_a_file_that_is_cut_stops_the_feed_with_its_name_and_nothing_of_it_is_co
     assert any(it.check(duckdb).values())
 
 
+@pytest.mark.nightly  # kafka/test_changefeed.py shows it of topics by day
 def test_a_topic_that_is_left_out_keeps_its_table_as_it_is(flow, duckdb) -> None:
     """Its files are passed over from then on: a later frontier would claim what was not read."""
     it = flow(nemesis=QUIET)
