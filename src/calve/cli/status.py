@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,10 +47,13 @@ def status(
     warehouse: Warehouse = None,
     catalog_type: Kind = None,
 ) -> None:
-    """Show how far each sink of a table is, and what it needs. Reads the table alone; changes nothing."""
+    """Show how far each sink of a table is, and what it needs. Nothing need run; nothing is changed."""
     from calve.runtime.inspect.door import status_of
 
     said = catalog_said(catalog_uri, warehouse, catalog_type)
+    words = _words(
+        table, sink, {"catalog-uri": catalog_uri, "warehouse": warehouse, "catalog-type": catalog_type}
+    )
     look = partial(status_of, checkpoint=checkpoint)
     found = [(one, looked_at(table, one, look)) for one in targets(table, sink, said)]
     if as_json:
@@ -61,15 +65,21 @@ def status(
         if one is None:
             show_lines(at.name, [("main", NOT_THERE)], console())
         else:
-            show_status(one, console())
+            show_status(one, console(), words)
 
 
-def show_status(found: TableStatus, to: Console) -> None:
-    """Print a table and its sinks."""
+def _words(table: str, sink: str | None, said: Mapping[str, str | None]) -> list[str]:
+    """What was said, for another command."""
+    options = {**said, "sink": sink}
+    return [table, *(word for name, value in options.items() if value for word in (f"--{name}", value))]
+
+
+def show_status(found: TableStatus, to: Console, words: Sequence[str] = ()) -> None:
+    """Print a table and its sinks. `words`: what a person said of the table, to be said again."""
     show_lines(found.table, (*_table_lines(found), *_remark_lines(found.remarks)), to)
     for sink in found.sinks:
         to.print()
-        lines = (*_sink_lines(sink, found.table), *_remark_lines(sink.remarks))
+        lines = (*_sink_lines(sink, words or (found.table,)), *_remark_lines(sink.remarks))
         show_lines(f"sink {sink.sink_id}: {sink.condition}", lines, to)
     for sink_id, noted in found.dropped.items():
         to.print()
@@ -98,7 +108,7 @@ def _files(files: TableFiles) -> str:
     )
 
 
-def _sink_lines(sink: SinkStatus, table: str) -> Iterator[Line]:
+def _sink_lines(sink: SinkStatus, words: Sequence[str]) -> Iterator[Line]:
     if sink.kind:
         yield "makes", f"{sink.kind}, fence: {sink.fence}"
     if sink.progress is not None:
@@ -106,7 +116,7 @@ def _sink_lines(sink: SinkStatus, table: str) -> Iterator[Line]:
     if sink.foreign_snapshots:
         yield "others", f"{sink.foreign_snapshots:,} snapshots since, with {sink.foreign_rows:,} rows"
     if sink.quarantined is not None:
-        more = f"; see: calve quarantine list {table}" if sink.quarantined else ""
+        more = f"; see: calve quarantine list {shlex.join(words)}" if sink.quarantined else ""
         rows = "1 row waits" if sink.quarantined == 1 else f"{sink.quarantined:,} rows wait"
         yield "quarantine", f"{rows}{more}"
     if sink.stashed is not None:

@@ -163,4 +163,7 @@ def _spark(error: BaseException) -> CalveError | None:
         words = line_of(error)
     except Py4JError:  # it asks the JVM for its words
         words = "its JVM is gone"
-    return failure_of(error) or SparkFailed(words, hint=f"`calve doctor` looks at Java and Spark; {_DEBUG}.")
+    failure = failure_of(error)
+    if failure is not None:
+        return told(failure)
+    return SparkFailed(words, hint=f"`calve doctor` looks at Java and Spark; {_DEBUG}.")

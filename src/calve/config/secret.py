@@ -40,7 +40,7 @@ _HARMLESS_IN_URI = frozenset({
 # fmt: on
 _SECRET_NAME = re.compile(
     r"passw|passphrase|pwd|secret|token|credential|signature|\bsig\b|\bsas\b|(?:access|private|api|account|shared)-?key"
-    r"|connection-?string|\bauth"
+    r"|connection-?string|\bauth|\bjaas\b|(?:key-?store|ssl)[.-]key$"
 )
 _USERINFO = re.compile(
     r"(?:(?P<scheme>[A-Za-z][\w+.:-]*://)|(?![A-Za-z][\w+.:-]*://))(?P<userinfo>[^/].*)@", re.DOTALL

@@ -101,6 +101,17 @@ def test_views_stand_on_views_and_a_uuid_is_text(spark) -> None:
     ]
 
 
+def test_a_uuid_that_is_null_is_null_to_a_query_and_in_its_table(spark) -> None:
+    columns = f"id long, u binary, {OP} string"
+    frame = spark.createDataFrame([(1, bytes(16), "upsert"), (2, None, "upsert")], columns)
+    nulls = View("t", (("one", "SELECT id FROM t WHERE u IS NULL"),))
+    seen = nulls.over_changes(frame, OP, (("u", "uuid"),)).frame
+    assert [(row.id, row[OP]) for row in seen.orderBy("id").collect()] == [(1, "delete"), (2, "upsert")]
+    every = View("t", (("one", "SELECT id, u FROM t"),))
+    seen = every.over_changes(frame, OP, (("u", "uuid"),)).frame
+    assert [row.u and bytes(row.u) for row in seen.orderBy("id").collect()] == [bytes(16), None]
+
+
 REFUSED = {
     "SELECT id, count(*) FROM orders GROUP BY id": "groups rows",
     "SELECT DISTINCT id FROM orders": "DISTINCT",

@@ -190,6 +190,20 @@ def test_columns_that_a_subscription_declares_are_told_though_its_key_is_another
     assert json.loads(done.stdout)["answers"][1] == [{"column": "v", "type": "string", "key": ""}]
 
 
+def test_a_login_in_a_setting_of_kafka_s_own_is_shown_nowhere(here: Path) -> None:
+    jaas = f"'kafka.sasl.jaas.config' = 'x required password=\"{CANARY}\";'"
+    broker = f"BROKER 'h:1', {jaas}, 'kafka.ssl.keystore.key' = '{CANARY}'"
+    made = f"CREATE CONNECTION k TO KAFKA ({broker}); SHOW CREATE CONNECTION k"
+    topic = f"CREATE SOURCE s (id long) FROM KAFKA TOPIC ({broker}, TOPIC 't') ENVELOPE none"
+    for statements in (made, f"{topic}; SHOW CREATE SOURCE s"):
+        done = sql("-c", statements)
+        assert "'kafka.sasl.jaas.config' = '***'" in done.output
+        assert CANARY not in done.output
+    wrong = sql("-c", f"CREATE CONNECTION k TO KAFKA ({broker}, NOPE = 1)")
+    assert "has no option NOPE" in wrong.output
+    assert CANARY not in wrong.output
+
+
 def test_a_program_is_told_of_an_error_in_json_and_by_the_exit_code(here: Path) -> None:
     done = sql("--json", "-c", "SHOW SINK")
     assert json.loads(done.stdout)["error"]["code"] == "CALVE-200"

@@ -12,7 +12,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from calve.cli.app import app
+from calve.cli.status import _sink_lines, _words
 from calve.cli.terms import duration, size
+from calve.runtime.inspect.result import SinkCondition, SinkStatus
 from calve.table.sinks import sink_ids
 from tests.support.sinks import Warehouse
 from tests.support.timed import Timed, insert, rewrite
@@ -51,6 +53,12 @@ def feed(warehouse: Warehouse) -> Timed:
 def plain(text: str) -> str:
     """Without the padding of columns."""
     return re.sub(r" +", " ", text.replace("\n", " "))
+
+
+def test_the_next_step_can_be_typed_as_it_stands() -> None:
+    waits = SinkStatus("s", SinkCondition.WELL, quarantined=2)
+    lines = dict(_sink_lines(waits, _words("p x.sql", "raw", {"warehouse": None})))
+    assert lines["quarantine"] == "2 rows wait; see: calve quarantine list 'p x.sql' --sink raw"
 
 
 @pytest.mark.parametrize("command", [("status",), ("history",), ("drop", "--yes")], ids=" ".join)

@@ -175,7 +175,9 @@ def test_what_looks_like_a_secret_goes_from_any_text(text, clean):
 def test_names_that_carry_secrets_are_known():
     for name in ("db.password", "AWS_SECRET_ACCESS_KEY", "api-key", "oauth.token", "sas", "account_key"):
         assert is_secret_name(name)
-    for name in ("write.format.default", "history.expire.max-ref-age-ms", "owner"):
+    for name in ("kafka.sasl.jaas.config", "kafka.ssl.keystore.key", "SSL-KEY"):
+        assert is_secret_name(name)
+    for name in ("write.format.default", "history.expire.max-ref-age-ms", "owner", "kafka.key.format"):
         assert not is_secret_name(name)
 
 

@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
 from calve.config.stream import FrontierKind
-from calve.model.errors import CalveError, ConfigError
+from calve.model.errors import ConfigError
 from calve.model.time import check_time
 from calve.runtime.result import EpochResult
 from calve.runtime.spark.bounded import write_bounded
@@ -199,7 +199,7 @@ class StreamWriter(Builder):
         return checkpoint_of(self._said.checkpoint, self._query_name, session)
 
     def _start(self, checkpoint: str, process: Callable[[DataFrame, int], None]) -> StreamingQuery:
-        failures: list[CalveError] = []
+        failures: list[Exception] = []
         called = quiet(process, failures.append)
         writer = self._frame.writeStream.foreachBatch(called).option("checkpointLocation", checkpoint)
         if self._trigger:

@@ -83,8 +83,9 @@ def process(
             raise
         for pipeline, part in taken:
             pipeline.let_go(part, through=True)
-    if any(part.is_end for _, part in taken):
-        stand_still(tables[0].frame.sparkSession)
+    ended = next((part for _, part in taken if part.is_end), None)
+    if ended is not None:
+        stand_still(ended.frame.sparkSession, ended.run.checkpoint)
 
 
 def _agree(taken: Taken) -> None:

@@ -267,7 +267,7 @@ class _Walk:
             raise BadStatement(
                 f"the view {about.word!r} asks another table about a row (a subquery), and that may change "
                 "without a change of the row",
-                hint="Select from the source alone. In append mode any query goes.",
+                hint="Select from the source alone, row by row.",
                 about=about,
             )
         if expression.getClass().getSimpleName() in CLOCKS or not expression.deterministic():
@@ -330,7 +330,9 @@ def _shown(name: str, kind: str | None) -> Column:
         return column
     text = F.lower(F.hex(column))
     starts = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
-    return F.concat_ws("-", *(F.substring(text, first, length) for first, length in starts)).alias(name)
+    parts = [F.substring(text, first, length) for first, length in starts]
+    # Where there is none there is no text: `concat_ws` would make an empty one.
+    return F.when(column.isNotNull(), F.concat_ws("-", *parts)).alias(name)
 
 
 def as_text(rows: DataFrame, carried: tuple[tuple[str, str], ...]) -> DataFrame:

@@ -7,14 +7,16 @@ from threading import Event
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import StreamingQueryException
 
+from calve.cli import words
 from calve.config.sink import SinkConfig
 from calve.config.stream import StreamConfig
-from calve.model.errors import CalveError, Fenced
+from calve.model.errors import Fenced
 from calve.runtime.clock import SystemClock
 from calve.runtime.spark.progress import Reporter, SinkListener
-from calve.runtime.spark.stops import failure_of, keep_failures, quiet
+from calve.runtime.spark.stops import failure_of, keep_failures, quiet, stand_still
 
 pytestmark = pytest.mark.spark
 
@@ -63,6 +65,30 @@ def test_a_stop_is_told_of_no_table_as_an_error(spark: Any, tmp_path: Path, capl
     assert not [record for record in caplog.records if record.name == "calve.progress"]
 
 
+@pytest.mark.parametrize("swallowed", [False, True])
+def test_a_query_that_stands_still_is_stopped_also_where_the_interrupt_was_swallowed(
+    spark: Any, tmp_path: Path, swallowed: bool
+) -> None:
+    at_work = Event()
+
+    def stands(frame: Any, _: int) -> None:
+        session = frame.sparkSession
+        at_work.set()
+        if swallowed:
+            with pytest.raises(Py4JJavaError):
+                frame.selectExpr("java_method('java.lang.Thread', 'sleep', 60000L)").collect()
+        stand_still(session, session.sparkContext.getLocalProperty("sql.streaming.queryId"))
+
+    frame = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+    writer = frame.writeStream.foreachBatch(quiet(stands))
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    keep_failures(query, [])
+    assert at_work.wait(60)
+    query.stop()
+    assert query.exception() is None
+    assert list((tmp_path / "checkpoint" / "commits").glob("[0-9]*")) == [], "the next run gets it again"
+
+
 def test_what_fails_fails_in_its_own_words(spark: Any) -> None:
     def fails(frame: Any, _: int) -> None:
         frame.sparkSession._jvm.java.lang.Long.parseLong("x")
@@ -75,7 +101,7 @@ def test_a_query_that_fails_of_an_error_of_ours_is_told_in_its_words(spark: Any,
     def fails(_: Any, __: int) -> None:
         raise Fenced("ns.t was claimed by another run", hint="Stop it.")
 
-    failures: list[CalveError] = []
+    failures: list[Exception] = []
     frame = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
     writer = frame.writeStream.foreachBatch(quiet(fails, failures.append))
     query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
@@ -88,14 +114,19 @@ def test_a_query_that_fails_of_an_error_of_ours_is_told_in_its_words(spark: Any,
     assert told.__traceback__ is None, "it would hold all that the pipeline holds"
 
 
-def test_a_query_that_fails_of_something_else_has_no_error_of_ours(spark: Any, tmp_path: Path) -> None:
+def test_a_query_that_fails_of_something_else_is_told_in_its_words_too(spark: Any, tmp_path: Path) -> None:
     def fails(_: Any, __: int) -> None:
         raise ValueError("of a listener")
 
+    failures: list[Exception] = []
     frame = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
-    writer = frame.writeStream.foreachBatch(quiet(fails))
+    writer = frame.writeStream.foreachBatch(quiet(fails, failures.append))
     query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
     with pytest.raises(StreamingQueryException) as raised:
         query.awaitTermination()
     assert failure_of(raised.value) is None
     assert failure_of(ValueError("none of Spark's")) is None
+    keep_failures(query, failures)
+    failure = failure_of(raised.value)
+    assert isinstance(failure, ValueError)
+    assert words.told(raised.value).message == "ValueError: of a listener"
