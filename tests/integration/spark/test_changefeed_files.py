@@ -182,6 +182,7 @@ def test_a_topic_that_is_left_out_keeps_its_table_as_it_is(flow, duckdb) -> None
         it.run()
 
 
+@pytest.mark.nightly  # unit/runtime/spark/test_topics.py has the check itself
 def test_a_checkpoint_is_of_its_folder(flow, duckdb) -> None:
     """Offsets are names of files: those of another folder would be taken up in the middle."""
     it = flow(tables=(PEOPLE,), nemesis=QUIET)

@@ -78,6 +78,7 @@ def test_all_tables_go_on_to_the_same_time_and_a_topic_that_is_behind_holds_them
             assert summary["crdb.resolved_hlc"].endswith(".0000000000")
 
 
+@pytest.mark.nightly  # by day it is shown of a topic that is behind
 def test_a_topic_that_has_not_spoken_yet_holds_the_others(flow, duckdb) -> None:
     it = flow(topics=("orders", "customers"))
     it.put(order(10, 1, "a"), *resolved(20, "orders"))
@@ -90,6 +91,7 @@ def test_a_topic_that_has_not_spoken_yet_holds_the_others(flow, duckdb) -> None:
     it.check(duckdb, "customers")
 
 
+@pytest.mark.nightly  # of speed, not of rows
 def test_tables_that_get_nothing_of_their_own_are_looked_at_once_together(flow, duckdb, monkeypatch) -> None:
     """A feed has many tables, and few change: the others cost no job of Spark's."""
     asked: list[list[str]] = []

@@ -75,7 +75,7 @@ def test_every_snapshot_on_s3_shows_its_truth(seaweedfs: SeaweedFS, spark: Any, 
 
 
 @pytest.mark.skipif(not has_iceberg(), reason="Iceberg has no runtime for this release of Spark")
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [pytest.param(2, marks=pytest.mark.nightly), 3])
 def test_places_are_left_out_where_files_are_read_by_pyarrow(
     iceberg_rest_s3: IcebergRest, spark: Any, version: int
 ):
