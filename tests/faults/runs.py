@@ -20,6 +20,8 @@ from random import Random
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import BadRequestError, CommitFailedException, NoSuchTableError
+from pyiceberg.table import Table
+from requests.exceptions import ConnectionError
 
 from calve import (
     AccessDenied,
@@ -170,14 +172,26 @@ class Competitor(threading.Thread):
         """Who holds the sink when a run is told that it is not the one: asked at the server itself."""
         if not isinstance(sink._life.failure, Fenced) or sink._coordinator is None:
             return
-        catalog = self._scene.direct()
-        try:
-            table = catalog.load_table(self._scene.identifier)
-        finally:
-            catalog.close()
+        table = self._loaded()
         tag = table.metadata.refs[f"calve-{sink.config.sink_id}"]
         held = next(one for one in table.metadata.snapshots if one.snapshot_id == tag.snapshot_id)
         self._scene.told.fenced.append((str(sink._coordinator.writer), summary_of(held)["calve.writer"]))
+
+    def _loaded(self) -> Table:
+        """The table as the server has it. It may be down at this moment, and comes back."""
+        left = _AGAIN_MAX
+        while True:
+            try:
+                catalog = self._scene.direct()
+                try:
+                    return catalog.load_table(self._scene.identifier)
+                finally:
+                    catalog.close()
+            except ConnectionError:
+                left -= 1
+                if left < 0:
+                    raise
+                time.sleep(0.25)
 
 
 class Somebody(threading.Thread):
