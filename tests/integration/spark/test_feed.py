@@ -147,6 +147,7 @@ def test_two_changes_of_a_key_at_one_time_say_what_the_user_of_a_feed_can_do(flo
     assert "Is the key of the table the source's own?" in said
 
 
+@pytest.mark.nightly  # by day a run ends before the commit of the second
 def test_a_run_that_ends_between_two_tables_is_repaired_by_the_next(flow, duckdb, monkeypatch) -> None:
     it = flow()
     it.put(order(10, 1, "a"), customer(11, 7, "c"), *resolved(20))

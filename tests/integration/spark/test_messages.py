@@ -148,6 +148,7 @@ def test_partitions_of_a_stream_hold_until_each_of_them_has_spoken(flow, duckdb)
     assert shown(it, duckdb) == [(1, "a"), (2, "b")]
 
 
+@pytest.mark.nightly  # kafka/test_debezium.py shows it by day, of topics with common names
 def test_a_transaction_is_whole_whatever_its_topics_are_called(flow, duckdb) -> None:
     """A topic that was renamed, and a table whose name is no topic's."""
     renamed, other = "orders", "shop.public.Order_Items"

@@ -61,7 +61,7 @@ def change(spark: Any, table: str) -> None:
     )
 
 
-@pytest.mark.parametrize("granularity", ["file", "partition"])
+@pytest.mark.parametrize("granularity", ["file", pytest.param("partition", marks=pytest.mark.nightly)])
 def test_position_deletes_of_format_version_2_are_applied(
     lake: Lake, spark: Any, granularity: str, monkeypatch: pytest.MonkeyPatch
 ):

@@ -50,7 +50,13 @@ def frontiers(pipeline: Pipeline) -> list[int]:
     return [int(summary_of(one)["calve.frontier"]) for one in snapshots]
 
 
-@pytest.mark.parametrize("interval", ["", "WITH (COMMIT INTERVAL = '1s')"], ids=["resolved", "interval"])
+@pytest.mark.parametrize(
+    "interval",
+    [
+        pytest.param("", id="resolved"),
+        pytest.param("WITH (COMMIT INTERVAL = '1s')", id="interval", marks=pytest.mark.nightly),
+    ],
+)
 def test_p1_a_run_until_a_time_leaves_the_source_at_that_time_and_the_next_one_goes_on_without_new_messages(
     pipeline: Pipeline, lake: Any, tmp_path: Path, table_name: str, duckdb: Any, interval: str
 ) -> None:
