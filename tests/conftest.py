@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
+    from tests.support.golden import Golden
     from tests.support.lake import Lake
     from tests.support.readers import DuckReader, Reader, SailReader
     from tests.support.servers.azurite import Azurite
@@ -29,6 +30,12 @@ if TYPE_CHECKING:
 # A deadline fails on a busy machine and says nothing of the code.
 settings.register_profile("calve", deadline=None, print_blob=True)
 settings.load_profile("calve")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="write golden files instead of comparing them"
+    )
 
 
 @cache
@@ -54,6 +61,14 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     from tests.support.lake import Lake
 
     return Lake(tmp_path_factory.mktemp("lake"))
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """The golden files of this test module: exact texts."""
+    from tests.support.golden import Golden
+
+    return Golden(request.path.stem, update=request.config.getoption("--update-golden"))
 
 
 @pytest.fixture
